@@ -6,6 +6,9 @@ SHELL := /usr/bin/env bash
 LINT_VERSION := $(shell head -n1 .golangci.yml | tr -d '\# ')
 LINT := bin/golangci-lint-$(LINT_VERSION)
 GOTESTSUM_VERSION := v1.13.0
+VULNCHECK_VERSION := v1.1.4
+VULNCHECK := bin/govulncheck-$(VULNCHECK_VERSION)
+VULNDB ?= https://vuln.go.dev
 GOTESTSUM := bin/gotestsum-$(GOTESTSUM_VERSION)
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 FUZZTIME ?= 30s
@@ -32,11 +35,11 @@ build:
 # RACED are the packages in which goroutines share data and whose race build is small. RACED_LATE share data, too, but need
 # parquet, protobuf and all of the product: test-long has the race detector for them, and test-real for cli and cluster. Of the
 # packages that compute, only the tests in SHARING share anything: the race detector makes the others five times as long.
-RACED = ./engine ./transport/... ./sim ./live/... ./instrument ./backend ./internal/memnet
-RACED_LATE = ./run ./ui ./store ./archive ./publish
-SHARING = ConcurrentEncode|EveryKindIsAFunctionOfI|FitFindsAKnownEngine|CacheBeyondSharing
+RACED = ./engine ./transport/... ./sim ./internal/live/... ./internal/instrument ./backend ./internal/memnet
+RACED_LATE = ./internal/run ./internal/ui ./store ./internal/archive ./internal/publish
+SHARING = ConcurrentEncode|EveryKindIsAFunctionOfI|FitFindsKnownEngine|CacheBeyondSharing
 
-## test: the hermetic tests: no other program, no real time; with the race detector where goroutines share data
+## test: hermetic tests: no other program, no real time; with the race detector on packages whose goroutines share data
 .PHONY: test
 test:
 	CGO_ENABLED=0 go test -short -vet=off -timeout 20m $$(go list ./... | grep -vxF "$$(go list $(RACED))")
@@ -45,42 +48,42 @@ test:
 # NEWEST_GO is the newest Go that the receive thread was verified with. It comes as a module.
 NEWEST_GO := go1.27.3
 
-## test-receiver: the receive thread outside Go's scheduler, with this Go and the newest, and the ordinary receiver; a link without optimizations, for debuggers
+## test-receiver: the receive thread outside Go's scheduler with this Go and the newest, and the ordinary receiver; a build without optimizations, for debuggers
 .PHONY: test-receiver
 test-receiver:
-	CGO_ENABLED=0 go test -short -vet=off -timeout 20m ./transport
-	CGO_ENABLED=0 TACHO_RECEIVER=ordinary go test -short -vet=off -timeout 20m ./transport
-	go test -short -vet=off -timeout 20m -race -cover -skip '^TestPolledPauses$$' ./transport # that one sends 64 MB: it takes minutes with counters
+	CGO_ENABLED=0 go test -short -vet=off -timeout 20m ./transport/...
+	CGO_ENABLED=0 TACHO_RECEIVER=ordinary go test -short -vet=off -timeout 20m ./transport/...
+	go test -short -vet=off -timeout 20m -race -cover -skip '^TestConnPauses$$' ./transport/... # that one sends 64 MB: it takes minutes with counters
 	CGO_ENABLED=0 go build -tags tacho_ordinary -gcflags=all='-N -l' -o /dev/null ./cmd/tacho
-	CGO_ENABLED=0 GOTOOLCHAIN=$(NEWEST_GO) go test -short -vet=off -timeout 20m ./transport
+	CGO_ENABLED=0 GOTOOLCHAIN=$(NEWEST_GO) go test -short -vet=off -timeout 20m ./transport/...
 
 # LONG are the packages with tests that -short cuts.
-LONG = $(sort $(dir $(shell git grep -l --untracked 'testing.Short()' -- '*_test.go' ':!token' ':!cli' | sed 's,^,./,')))
+LONG = $(sort $(dir $(shell git grep -l --untracked 'testing.Short()' -- '*_test.go' ':!token' ':!internal/cli' | sed 's,^,./,')))
 
-## test-long: the hermetic tests that compute for long, and the race detector on packages whose race build takes long
+## test-long: hermetic tests that compute for long, and the race detector on packages with slow race builds
 .PHONY: test-long
 test-long:
 	CGO_ENABLED=0 go test -vet=off -timeout 20m $(LONG)
-	CGO_ENABLED=0 go test -vet=off -timeout 20m -run 'TestReadmeCommands|TestSecretsStaySecret' ./cli
+	CGO_ENABLED=0 go test -vet=off -timeout 20m -run 'TestReadmeCommands|TestSecretsStaySecret|TestExtreme' ./internal/cli
 	go test -short -vet=off -timeout 20m -race $(RACED_LATE)
-	go test -vet=off -timeout 20m -race -run '$(SHARING)' ./token ./workload ./predict ./metric
-	test $$(go test -vet=off -list '$(SHARING)' ./token ./workload ./predict ./metric | grep -c ^Test) = 4 # a name of SHARING is of a test
+	go test -vet=off -timeout 20m -race -run '$(SHARING)' ./token ./workload ./internal/predict ./metric
+	test $$(go test -vet=off -list '$(SHARING)' ./token ./workload ./internal/predict ./metric | grep -c ^Test) = 4 # a name of SHARING is of a test
 
-## test-real: the tests that need the kernel's clock, processes, signals, a browser, a terminal, shells or NATS; failed tests run again, at most twice
+## test-real: tests that need the kernel's clock, processes, signals, a browser, a terminal, shells or NATS; failed tests run again, at most twice
 .PHONY: test-real
-test-real: $(GOTESTSUM) chromium tmux shells
+test-real: $(GOTESTSUM) chromium axe tmux shells
 	$(call rerun,test-real,$(REAL),-vet=off -timeout 30m)
 	$(call rerun,test-real-race,$(REAL_RACED),-vet=off -timeout 30m -race)
 	$(call rerun,test-real-browser,./...,-vet=off -timeout 30m,tests/browser)
 
-## test-all: all tests but those against other programs
+## test-all: all tests except comparisons with other programs
 .PHONY: test-all
 test-all: test test-receiver test-long test-real
 
-# REAL are the packages with real tests; REAL_RACED are those in which goroutines share data. transport is in both, because
+# REAL are the packages with real tests; REAL_RACED are those in which goroutines share data. transport and its socket are in both, because
 # builds with the race detector have the ordinary receiver. Tests that need a browser are in the module tests/browser.
-REAL = ./transport/ $(filter-out $(REAL_RACED),$(sort $(dir $(shell git ls-files -co --exclude-standard '*_real_test.go' '*_real_linux_test.go' ':!tests/browser' | sed 's,^,./,'))))
-REAL_RACED = ./cli/ ./cluster/ ./run/ ./transport/
+REAL = ./transport/ ./transport/socket/ $(filter-out $(REAL_RACED),$(sort $(dir $(shell git ls-files -co --exclude-standard '*_real_test.go' '*_real_linux_test.go' ':!tests/browser' | sed 's,^,./,'))))
+REAL_RACED = ./internal/cli/ ./internal/cluster/ ./internal/run/ ./transport/ ./transport/socket/
 
 $(GOTESTSUM):
 	@mkdir -p bin
@@ -109,29 +112,36 @@ define rerun
 	exit $$status
 endef
 
-## chromium: install the browser that looks at the page, where it is missing (Debian; as root)
+## chromium: install the browser of the page tests, if it is missing (Debian; as root)
 .PHONY: chromium
 chromium:
 	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-liberation; }
 
-## tmux: install the terminal that the live view is looked at in, where it is missing (Debian; as root)
+AXE := axe-core@4.14.0
+
+## axe: download the accessibility checker of the page tests to .cache/axe, if it is missing
+.PHONY: axe
+axe:
+	@test -e .cache/axe/package/axe.min.js || { mkdir -p .cache/axe && cd .cache/axe && npm pack --silent $(AXE) >/dev/null && tar xzf axe-core-*.tgz package/axe.min.js; }
+
+## tmux: install the terminal of the live view tests, if it is missing (Debian; as root)
 .PHONY: tmux
 tmux:
 	@command -v tmux >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends tmux; }
 
-## nginx: install the proxy of test-verdict, where it is missing (Debian; as root)
+## nginx: install the proxy of test-verdict, if it is missing (Debian; as root)
 .PHONY: nginx
 nginx:
 	@command -v nginx >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends nginx-light; }
 
 SHOTS ?= .cache/shots
 
-## shots: pictures of the page and of tacho ui, 1600 and 390 wide, light and dark, in SHOTS (.cache/shots): a sweep, several runs, failures, one request, a folder of logs
+## shots: screenshots of the page and of tacho ui, 1600 and 390 wide, light and dark, in SHOTS (.cache/shots)
 .PHONY: shots
 shots: build chromium
 	go -C tests/browser build -o $(CURDIR)/bin/shoot ./shoot
 	rm -rf $(SHOTS)/runs
-	bin/tacho bench --sim vllm-405b-mi300x --request-rate 1,2,3,4,6 --max-seconds 10 --random-input-len 400 --random-range-ratio 0.8 \
+	bin/tacho bench --sim vllm-405b-mi300x --request-rate 1,2,3,4,6 --goodput ttft:2000 --max-seconds 10 --random-input-len 400 --random-range-ratio 0.8 \
 		--random-output-len 60 --seed 1 --runs-dir $(SHOTS)/runs --disable-tqdm --label sweep >/dev/null
 	bin/tacho predict --engine vllm-405b-mi300x --request-rate 1,2,3,4,6 --num-prompts 60 --random-input-len 400 --random-output-len 60 --seed 2 \
 		--runs-dir $(SHOTS)/runs --label computed >/dev/null
@@ -139,32 +149,35 @@ shots: build chromium
 	bin/tacho sim --port 8767 --fault 503=5% --fault truncate:4=3% --fault pause:1.3s@2s >/dev/null & sim=$$!; trap "kill $$sim" EXIT; sleep 1; \
 		bin/tacho bench --base-url http://127.0.0.1:8767 --num-prompts 200 --request-rate 40 --random-output-len 20 --runs-dir $(SHOTS)/runs --label failures >/dev/null || true
 	for run in sweep one failures; do bin/shoot $(SHOTS)/runs/*-$$run/report.html $(SHOTS)/$$run; done
+	bin/tacho report $(SHOTS)/runs/*-sweep --report png=$(SHOTS)/sweep.png
 	bin/tacho report $(SHOTS)/runs/*-sweep $(SHOTS)/runs/*-computed --format html > $(SHOTS)/several.html && bin/shoot $(SHOTS)/several.html $(SHOTS)/several
 	bin/tacho report testdata/seeds --format html > $(SHOTS)/logs.html && bin/shoot $(SHOTS)/logs.html $(SHOTS)/logs
-	bin/tacho ui $(SHOTS)/runs --port 8766 >/dev/null & ui=$$!; trap "kill $$ui" EXIT; sleep 1; bin/shoot http://127.0.0.1:8766/ $(SHOTS)/ui
+	echo screenshots-only > $(SHOTS)/token
+	bin/tacho ui $(SHOTS)/runs --port 8766 --token-file $(SHOTS)/token >/dev/null & ui=$$!; trap "kill $$ui" EXIT; sleep 1; \
+		bin/shoot "http://127.0.0.1:8766/?token=screenshots-only" $(SHOTS)/ui
 
-## shells: install the shells that complete words, and groff for manual pages, if they are missing (Debian; as root)
+## shells: install the shells of the completion tests, and groff, if they are missing (Debian; as root)
 .PHONY: shells
 shells:
-	@command -v zsh fish groff >/dev/null && test -e /usr/share/bash-completion || { apt-get update -qq && apt-get install -y -qq --no-install-recommends zsh fish bash-completion groff-base; }
+	@command -v zsh >/dev/null && command -v fish >/dev/null && command -v groff >/dev/null && test -e /usr/share/bash-completion || { apt-get update -qq && apt-get install -y -qq --no-install-recommends zsh fish bash-completion groff-base; }
 
 ## man: manual pages of all commands, in man/
 .PHONY: man
 man: build
 	bin/tacho man man
 
-## release: archives for six platforms, packages for Debian, recipes for Homebrew and containers, bills of materials, checksums, in dist/ (RELEASE_URL is where they will lie)
+## release: archives for six platforms, Debian packages, a Homebrew formula, a Containerfile, SBOMs and checksums, in dist/ (RELEASE_URL: their address)
 .PHONY: release
 release:
 	rm -rf dist && go run ./internal/release dist
 	@ls -l dist
 
-## test-release: two releases of this commit have the same bytes, and this machine's platform compiled with an empty cache too; the Debian package opens, the binary says its commit
+## test-release: two releases of this commit have the same bytes, also with an empty build cache; the Debian package opens, the binary prints its commit
 .PHONY: test-release
 test-release:
 	go test -tags release -run TestRelease -count 1 -timeout 1h -v ./internal/release
 
-## test-image: the image of this commit is built and measures, as nobody in particular (Debian's buildah, as root; Go's image is made of this machine's Go)
+## test-image: the container image of this commit builds and measures as an unprivileged user (Debian's buildah, as root)
 .PHONY: test-image
 test-image:
 	@command -v buildah >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends buildah; }
@@ -172,48 +185,85 @@ test-image:
 
 N ?= 20
 
-## test-stress: run every test of PKG N times (20) per condition: quiet, busy, one-proc, crowded, quota, pulse; print a table of failures (PKG="./run ./cli" RUN='^TestX' TAGS=real RACE=1 COND=busy,pulse TIMEOUT=5m)
+## test-stress: run every test of PKG N times (20) per condition: quiet, busy, one-proc, crowded, quota, pulse; print a table of failures (PKG="./internal/run ./internal/cli" RUN='^TestX' TAGS=real RACE=1 COND=busy,pulse TIMEOUT=5m)
 .PHONY: test-stress
 test-stress:
 	go build -o bin/stress ./internal/stress
 	bin/stress -n $(N) -run '$(RUN)' -tags '$(TAGS)' -race=$(if $(RACE),true,false) -cond '$(COND)' -timeout $(or $(TIMEOUT),5m) $(PKG)
 
-## test-oracles: our numbers, files and token ids against other programs' (installs what it needs in .cache)
+## test-oracles: numbers, files and token ids against other programs (installs them in .cache)
 .PHONY: test-oracles
 test-oracles:
-	go test -tags oracle -run Oracle ./stat ./report ./sim ./workload ./publish
+	go test -tags oracle -run Oracle ./stat ./report ./sim ./workload ./internal/publish
 	go test -tags oracle -short -run 'SameAs(HuggingFace|Tiktoken)$$' ./token
 
-## test-k8s: the Helm chart against Kubernetes' own types and Helm's own engine (minutes to compile; go test ./chart -update in deploy/check renders the example anew)
+## test-k8s: the Helm chart against Kubernetes' types and Helm's engine (minutes to compile; go test ./chart -update in deploy/check renders the example again)
 .PHONY: test-k8s
 test-k8s:
 	cd deploy/check && go test ./...
 
-## test-cluster: agents, NATS and coordinator in network namespaces: killed, cut off, with full spools and slow links (as root; some minutes)
+KUBE_VERSION := 1.36.3
+ETCD_VERSION := v3.7.3
+KUBE_DIR := .cache/kube-$(KUBE_VERSION)
+KUBE_SERVER := $(KUBE_DIR)/bin/kube-apiserver
+KUBE_ETCD := $(KUBE_DIR)/bin/etcd
+
+## test-apiserver: the Helm chart against kube-apiserver and etcd, built from their Go modules into .cache (the first time takes long; KUBE_BIN names a directory that has them)
+.PHONY: test-apiserver
+ifdef KUBE_BIN
+test-apiserver:
+	KUBE_BIN=$(abspath $(KUBE_BIN)) go -C deploy/check test -tags apiserver -run TestAPIServer -count 1 -v ./chart
+else
+test-apiserver: $(KUBE_ETCD) $(KUBE_SERVER)
+	KUBE_BIN=$(CURDIR)/$(KUBE_DIR)/bin go -C deploy/check test -tags apiserver -run TestAPIServer -count 1 -v ./chart
+endif
+
+$(KUBE_ETCD):
+	rm -rf $(KUBE_DIR)/etcd && mkdir -p $(KUBE_DIR)/etcd $(@D)
+	cd $(KUBE_DIR)/etcd && go mod init etcd && go get go.etcd.io/etcd/server/v3@$(ETCD_VERSION) && \
+		printf 'package main\n\nimport (\n\t"os"\n\n\t"go.etcd.io/etcd/server/v3/etcdmain"\n)\n\nfunc main() { etcdmain.Main(os.Args) }\n' > main.go && \
+		go mod tidy && CGO_ENABLED=0 nice -n 19 go build -p 1 -trimpath -ldflags='-s -w' -o $(CURDIR)/$@ .
+
+# The module lacks the directories that its go.mod replaces other modules with, so these
+# modules come from the proxy.
+$(KUBE_SERVER):
+	go mod download k8s.io/kubernetes@v$(KUBE_VERSION)
+	rm -rf $(KUBE_DIR)/kubernetes && mkdir -p $(@D)
+	cp -r $$(go env GOMODCACHE)/k8s.io/kubernetes@v$(KUBE_VERSION) $(KUBE_DIR)/kubernetes && chmod -R u+w $(KUBE_DIR)/kubernetes
+	cd $(KUBE_DIR)/kubernetes && rm -rf go.work go.work.sum vendor && \
+		sed -i -E 's#=> \./staging/src/(\S+)#=> \1 v0.$(KUBE_VERSION:1.%=%)#' go.mod && \
+		CGO_ENABLED=0 GOWORK=off nice -n 19 go build -p 1 -mod=mod -trimpath -ldflags='-s -w' -o $(CURDIR)/$@ ./cmd/kube-apiserver
+
+## test-otlp: metrics and spans against the receiver of the OpenTelemetry collector and Prometheus' messages (minutes to compile)
+.PHONY: test-otlp
+test-otlp:
+	cd tests/otlp && go test -count 1 ./...
+
+## test-cluster: agents, NATS and coordinator in network namespaces: killed, disconnected, with full spools and slow links (as root; some minutes)
 .PHONY: test-cluster
 test-cluster:
-	go test -tags netns -run TestNamespaces -count 1 -timeout 30m -v ./cluster
+	go test -tags netns -run TestNamespaces -count 1 -timeout 30m -v ./internal/cluster
 
-## test-tokenizers: token ids on 67 vocabularies, 100,000 random texts each, and speed (1.7 GB in .cache, half an hour)
+## test-tokenizers: token ids of 67 vocabularies, 100,000 random texts each, and speed (1.7 GB in .cache, half an hour)
 .PHONY: test-tokenizers
 test-tokenizers:
 	go test -tags oracle -timeout 2h -v -run 'SameAs|Chat|Speed|Scales|LoadTime|Many' ./token
 
-## test-engines: our backends against real servers, with a model of random weights: llama.cpp (alone and behind LiteLLM), Ollama (installs them in .cache; ARGS=-update keeps the streams)
+## test-engines: backends against real servers with a model of random weights: llama.cpp (alone and behind LiteLLM), Ollama (installs them in .cache; ARGS=-update stores the streams)
 .PHONY: test-engines
 test-engines: $(OLLAMA)
 	OLLAMA=$(CURDIR)/$(OLLAMA) go test -tags engines -run Engine -count 1 -timeout 20m ./backend $(ARGS)
 
-## test-vllm: the same against vLLM on processors, and a sweep that starts and stops it (installs it in .cache: 6 GB; two minutes to start)
+## test-vllm: backends against vLLM on CPUs, and a sweep that starts and stops it (installs it in .cache: 6 GB; two minutes to start)
 .PHONY: test-vllm
 test-vllm: $(VLLM)
 	VLLM=$(CURDIR)/$(VLLM) go test -tags engines,vllm -run EngineVLLM -count 1 -timeout 20m ./backend $(ARGS)
-	VLLM=$(CURDIR)/$(VLLM) go test -tags vllm -run TestSweepVLLM -count 1 -timeout 40m -v ./cli
+	VLLM=$(CURDIR)/$(VLLM) go test -tags vllm -run TestSweepVLLM -count 1 -timeout 40m -v ./internal/cli
 
-## test-reference: flags, reports, files, requests, samples and the reading of answers against vllm bench serve itself (installs it likewise)
+## test-reference: flags, reports, files, requests, samples and stream decoding against vllm bench serve (installs it in .cache)
 .PHONY: test-reference
 test-reference: $(VLLM) $(VLLM_DIR)/datasets
-	VLLM=$(CURDIR)/$(VLLM) go test -tags vllm -run TestReference -count 1 -timeout 20m ./cli ./run $(ARGS)
+	VLLM=$(CURDIR)/$(VLLM) go test -tags vllm -run TestReference -count 1 -timeout 20m ./internal/cli ./internal/run $(ARGS)
 
 PEERS := .cache/peers
 AIPERF := aiperf==0.13.0
@@ -230,7 +280,7 @@ $(PEERS)/%/bin/python: $(VLLM)
 		sglang) nice $@ -m pip install -q --no-cache-dir --no-deps $(SGLANG) orjson ;; \
 	esac || { rm -rf $(PEERS)/$*; exit 1; }
 
-## dialects: what vLLM's, SGLang's, AIPerf's and GuideLLM's own code makes of our test records (installs them in .cache); then the dialects against it
+## dialects: figures of our test records by the code of vLLM, SGLang, AIPerf and GuideLLM (installs them in .cache), then our dialects against them
 .PHONY: dialects
 dialects: $(VLLM) $(PEERS)/aiperf/bin/python $(PEERS)/guidellm/bin/python $(PEERS)/sglang/bin/python
 	VLLM=$(CURDIR)/$(VLLM) go test ./metric -run TestDialects -count 1 -dialects
@@ -238,27 +288,27 @@ dialects: $(VLLM) $(PEERS)/aiperf/bin/python $(PEERS)/guidellm/bin/python $(PEER
 PAIRS ?= 100
 FROM ?= 20000
 
-## test-compare: tacho compare of PAIRS pairs of runs in virtual time for each kind of load, from seed FROM on: equal servers, slower ones, and the gate (some minutes)
+## test-compare: tacho compare on PAIRS pairs of runs in virtual time per kind of load, from seed FROM on: equal servers, slower servers, and the gate (some minutes)
 .PHONY: test-compare
 test-compare:
-	PAIRS=$(PAIRS) FROM=$(FROM) ROW='$(ROW)' go test ./cli -run TestCompareTable -count 1 -timeout 2h -v
-	TRIES=$(PAIRS) go test ./compare -run TestPower -count 1 -timeout 30m -v
+	PAIRS=$(PAIRS) FROM=$(FROM) ROW='$(ROW)' go test ./internal/cli -run TestCompareTable -count 1 -timeout 2h -v
+	TRIES=$(PAIRS) go test ./internal/compare -run TestPower -count 1 -timeout 30m -v
 
-## test-hostile: every shape of a bad answer with every backend, in open and closed loop (half an hour; HOSTILE='^vllm/' for some)
+## test-hostile: every kind of malformed answer with every backend, in open and closed loop (half an hour; HOSTILE='^vllm/' for some)
 .PHONY: test-hostile
 test-hostile:
 	go test -tags hostile,real -run '^TestReal' -count 1 -timeout 2h -v ./internal/hostile
 
-## test-coverage: how often intervals of 95 % hold the truth, in 4,000 seeded tries of each of 39 kinds, and 200 runs of the command on each of eight loads (some hours; TRIES=400 and RUNS=40 for fewer, FIRST for other seeds)
+## test-coverage: coverage of 95 % intervals: 4,000 series of each of 39 kinds, and 200 runs of the command on each of eight loads (some hours; TRIES=400 and RUNS=40 for fewer, FIRST for other seeds)
 .PHONY: test-coverage
 test-coverage:
-	go test -tags coverage -run TestCoverage -count 1 -timeout 6h -v ./stat ./cli
+	go test -tags coverage -run TestCoverage -count 1 -timeout 6h -v ./stat ./internal/cli
 
 SEEDS ?= 12
 FIRST ?= 1000
 TRUTH ?= 100000
 
-## test-find: tacho find in virtual time, SEEDS searches on each of 25 servers and 15 simulated engines whose limits are known, with parameters and seeds from FIRST on (an hour; CASE=bucket for some)
+## test-find: tacho find in virtual time, SEEDS searches on each of 25 servers and 15 simulated engines with known limits, seeds from FIRST on (an hour; CASE=bucket for some)
 .PHONY: test-find
 test-find:
 	SEEDS=$(SEEDS) FIRST=$(FIRST) TRUTH=$(TRUTH) CASE='$(CASE)' go test -run TestFindTable -count 1 -timeout 3h -v ./internal/truth
@@ -269,17 +319,17 @@ TOKENS ?= 1000
 
 FLEET ?= 1200
 
-## test-seeds: fits to the text reports 000 and 001, what they foretell of every second run, and reports 000, 002, 003 over HTTP (a quiet machine; ten minutes)
+## test-seeds: fits to the text reports 000 and 001, predictions of every second run, and reports 000, 002, 003 over HTTP (a quiet machine; ten minutes)
 .PHONY: test-seeds
 test-seeds:
-	FIT_SEEDS=1 go test -tags real -run "TestRealFitToSeeds|TestRealSeedsOverTheWire" -count 1 -timeout 1h -v ./cli
+	FIT_SEEDS=1 go test -tags real -run "TestRealFitToSeeds|TestRealSeedsOverTheWire" -count 1 -timeout 1h -v ./internal/cli
 
 ## test-ranges: standard errors of a fit to four runs of its own model (minutes)
 .PHONY: test-ranges
 test-ranges:
-	FIT_OWN=1 go test -run TestStandardErrorsOfWholeRuns -count 1 -timeout 1h -v ./predict
+	FIT_OWN=1 go test -run TestStandardErrorsOfWholeRuns -count 1 -timeout 1h -v ./internal/predict
 
-## test-fleet: predicted against measured over HTTP, four replicas behind each router, FLEET requests each (a quiet machine; some minutes)
+## test-fleet: predictions against measurements over HTTP, four replicas behind each router, FLEET requests each (a quiet machine; some minutes)
 .PHONY: test-fleet
 test-fleet:
 	FLEET=$(FLEET) go test -tags real -run TestRealFleetAgainstHTTP -count 1 -timeout 1h -v ./internal/proof
@@ -287,17 +337,17 @@ test-fleet:
 FLEET_REQUESTS ?= 1000000
 FLEET_ENGINE ?= vllm-8b-h100
 
-## bench-fleet: FLEET_REQUESTS over 64 replicas of FLEET_ENGINE through the command, on one core: time and memory (a million: 2 GB below TMPDIR)
+## bench-fleet: CPU time and memory of FLEET_REQUESTS over 64 replicas of FLEET_ENGINE, on one core (a million: 2 GB below TMPDIR)
 .PHONY: bench-fleet
 bench-fleet:
 	FLEET_REQUESTS=$(FLEET_REQUESTS) FLEET_ENGINE=$(FLEET_ENGINE) go test -tags real -run TestRealFleetCost -count 1 -timeout 1h -v ./internal/proof
 
-## test-large: keep and report a run of REQUESTS with TOKENS each, in bounded memory (100,000 x 1,000: 1.6 GB below TMPDIR, some minutes)
+## test-large: store and report a run of REQUESTS with TOKENS each, in bounded memory (100,000 x 1,000: 1.6 GB below TMPDIR, some minutes)
 .PHONY: test-large
 test-large:
-	REQUESTS=$(REQUESTS) TOKENS=$(TOKENS) go test -tags large -run Large -count 1 -timeout 5h -v ./archive
+	REQUESTS=$(REQUESTS) TOKENS=$(TOKENS) go test -tags large -run Large -count 1 -timeout 5h -v ./internal/archive
 
-## bench-page: how long a browser takes to open the page of REQUESTS requests, and how long that page is
+## bench-page: size of the page of REQUESTS requests, and the time a browser takes to open it
 .PHONY: bench-page
 bench-page: chromium
 	REQUESTS=$(REQUESTS) go -C tests/browser test -tags real -run TestRealManyRequestsInBrowser -count 1 -v ./page
@@ -326,9 +376,23 @@ $(OLLAMA):
 	CGO_ENABLED=1 CGO_CXXFLAGS="-O2 -I$(CURDIR)/$(OLLAMA_DIR)/usr/include" GOBIN=$(CURDIR)/$(@D) \
 		nice go install -p 1 github.com/ollama/ollama@$(OLLAMA_VERSION)
 
-## check: formatting, lint, documents, and a build for every platform
+## check: formatting, lint, words, documents, a build for every platform, and known vulnerabilities
 .PHONY: check
-check: lint docs-check platforms
+check: lint words docs-check platforms vulns
+
+## vulns: known vulnerabilities that tacho's code can reach; skipped if the database (VULNDB) cannot be reached
+.PHONY: vulns
+vulns:
+	@if curl --silent --fail --max-time 20 --output /dev/null $(VULNDB)/index/modules.json; then \
+		$(MAKE) --no-print-directory $(VULNCHECK) && $(VULNCHECK) -db $(VULNDB) ./...; \
+	else \
+		echo "vulns: SKIPPED, not checked: $(VULNDB) cannot be reached from here"; \
+	fi
+
+$(VULNCHECK):
+	@mkdir -p bin
+	GOBIN=$(CURDIR)/bin go install golang.org/x/vuln/cmd/govulncheck@$(VULNCHECK_VERSION)
+	mv bin/govulncheck $@
 
 $(LINT):
 	@mkdir -p bin
@@ -340,50 +404,56 @@ $(LINT):
 lint: $(LINT)
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.cache/lint $(LINT) run ./... # a shared cache remembers the paths of other checkouts
 	go vet -tags real,release,image,engines,vllm,oracle,hostile,large,coverage,netns ./... # what only the slower targets run must compile too
-	go vet -tags tacho_ordinary,real ./transport
+	go vet -tags tacho_ordinary,real ./transport/...
+
+## words: how often some words occur in comments, and banned phrases in comments, messages and documents
+.PHONY: words
+words:
+	go run ./internal/style
 
 .PHONY: platforms
 platforms:
 	@for p in $(PLATFORMS); do echo "build $$p"; CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go build -o /dev/null ./cmd/tacho; done
+	@for a in 386 arm; do echo "refuse linux/$$a"; (CGO_ENABLED=0 GOARCH=$$a go build . 2>&1 || true) | grep -q tacho_supports_64_bit_platforms_only; done
 
-## docs: write the generated documents anew
+## docs: generate docs/flags.md, docs/metrics.md and docs/report.schema.json
 .PHONY: docs
 docs:
-	go test ./cli -run TestDocs -update
+	go test ./internal/cli -run TestDocs -update
 
 .PHONY: docs-check
 docs-check:
-	go test ./cli -run TestDocs
+	go test ./internal/cli -run TestDocs
 
-## golden: write the golden files anew; then read the diff
+## golden: write the golden files again; then read the diff
 .PHONY: golden
 golden:
-	go test ./report ./report/conclusion ./cli ./sim ./sim/step -update
+	go test ./report ./report/conclusion ./internal/cli ./sim ./sim/step -update
 
 RANKS := github.com/tiktoken-go/tokenizer@v0.10.0
 
-## ranks: write the built-in rank tables anew from the module that carries them
+## ranks: generate the built-in rank tables from the module that has them
 .PHONY: ranks
 ranks:
 	go mod download $(RANKS)
 	go run ./token/internal/ranks/generate $$(go env GOMODCACHE)/$(RANKS)/codec token/internal/ranks
 	go test ./token/internal/ranks
 
-## bench: how exact and how cheap tacho is, measured here and now
+## bench: accuracy, CPU time and memory of tacho on this machine
 .PHONY: bench
 bench:
 	go test -run '^$$' -bench . -benchtime 1x -timeout 30m ./internal/proof
 
 RUNS ?= 224
 
-## test-verdict: the verdict against the truth, in RUNS runs of many kinds (two cores to itself; quarter of an hour; KIND='late burst' for one kind)
+## test-verdict: verdicts against known errors, in RUNS runs of many kinds (needs two idle cores; quarter of an hour; KIND='late burst' for one kind)
 .PHONY: test-verdict
 test-verdict: nginx
 	VERDICT=$(RUNS) VERDICT_KIND="$(KIND)" go test -tags real -run TestRealVerdictIsTrue -count 1 -timeout 2h -v ./internal/proof
 
 SOAK ?= 10m
 
-## soak: 5,000 streams at a time for SOAK (10m): memory and descriptors stay, no event is lost
+## soak: 5,000 streams for SOAK (10m): memory and descriptors stay constant, no event is lost
 .PHONY: soak
 soak:
 	SOAK=$(SOAK) go test -run '^$$' -bench Soak -benchtime 1x -timeout 2h ./internal/proof

@@ -10,13 +10,11 @@ import (
 // A Message is one entry of a conversation.
 type Message struct {
 	Role    string
-	Content string // what it says; of a message with parts, the text in them
-	// Answer, if above 0, says that the content is the server's answer to the
-	// turn of this number in the session, counted from 1. Quote puts it there.
+	Content string // the text of the message; for a message with parts, the text of all parts
+	// If Answer is above 0, Quote sets Content to the server's answer to this turn of the session, counted from 1.
 	Answer int
-	// Raw is the message as the data has it, where it is more than a role and a
-	// text: parts with images, tool calls. Its form is OpenAI's; a backend of
-	// another protocol puts it into that protocol's words.
+	// Raw is the message in OpenAI's format, if the message is more than a role and a text: parts with images, or
+	// tool calls. Backends for other protocols translate Raw.
 	Raw json.RawMessage
 }
 
@@ -65,7 +63,7 @@ func (m *Message) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// textOf is the text in a content, whichever form it has.
+// textOf returns the text in a content, which is a string or a list of parts.
 func textOf(content json.RawMessage) string {
 	var text string
 	if json.Unmarshal(content, &text) == nil {
@@ -84,8 +82,7 @@ func textOf(content json.RawMessage) string {
 	return b.String()
 }
 
-// HasMedia says whether the message has parts that are not text: images,
-// audio, videos.
+// HasMedia reports whether the message contains images, audio or video.
 func (m *Message) HasMedia() bool {
 	if m.Raw == nil {
 		return false
@@ -96,7 +93,7 @@ func (m *Message) HasMedia() bool {
 		} `json:"content"`
 	}
 	if json.Unmarshal(m.Raw, &all) != nil {
-		return false // its content is a text, or none
+		return false // the content is a string or missing
 	}
 	for _, p := range all.Content {
 		if p.Type != "text" {
@@ -106,20 +103,19 @@ func (m *Message) HasMedia() bool {
 	return false
 }
 
-// An Answer is what the server said in an earlier turn.
+// An Answer is the server's answer in an earlier turn.
 type Answer struct {
 	Text   string
 	Tokens int
 }
 
-// Quotes says whether the request waits for an answer of an earlier turn.
+// Quotes reports whether the request contains the answer of an earlier turn.
 func (r *Request) Quotes() bool {
 	return slices.ContainsFunc(r.Input.Messages, func(m Message) bool { return m.Answer > 0 })
 }
 
-// Quote puts the answers of earlier turns, answers[0] being that of the first,
-// where the request's messages ask for them, and gives the input the form in
-// which it is sent. A request with messages must not be sent without it.
+// Quote inserts the answers of earlier turns into the messages, answers[0] being the answer of the first turn, and
+// brings the input into the form sent to the server. Every request with messages must be quoted before it is sent.
 func (r *Request) Quote(answers []Answer) {
 	if r.Input.Messages == nil {
 		return

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
 func TestMessageJSON(t *testing.T) {

@@ -1,10 +1,9 @@
-// Package tacho is the vocabulary of the tool: what is asked of a server
-// (Request, Session, Source), when (Pacer), of whom (Backend, Call), what came
-// of it (Event, Timeline, Record) and who listens (Sink).
+// Package tacho defines the types shared by all packages: the workload (Request, Session, Source), the arrival
+// process (Pacer), the server under test (Backend, Call), the measurements (Event, Timeline, Record) and their
+// consumers (Sink).
 //
-// It holds no behaviour that needs a goroutine, a socket or a file, and it
-// imports only the standard library. Every other package may import it; it
-// imports none of them.
+// The package starts no goroutine and opens no socket or file. It imports only the standard library, so every other
+// package may import it.
 package tacho
 
 import (
@@ -13,44 +12,43 @@ import (
 	"time"
 )
 
-// A Request is one thing asked of a model, free of any wire protocol.
+// A Request is one request to a model, independent of any wire protocol.
 type Request struct {
-	ID          string // travels as x-request-id
-	Session     uint64 // conversation it belongs to
+	ID          string // sent as x-request-id
+	Session     uint64 // the conversation this request belongs to
 	Turn        int    // position in the conversation, from 0
-	Model       string // overrides the backend's model, for adapters; empty is the backend's
+	Model       string // overrides the backend's model, for adapters; empty means the backend's model
 	Input       Input
-	InputTokens int            // as the workload counts them; 0 unknown
-	MaxTokens   int            // output tokens asked for
-	IgnoreEOS   bool           // go on to MaxTokens whatever the model says
-	AudioS      float64        // seconds of sound in the input, as far as they are known
+	InputTokens int            // counted by the workload; 0 means unknown
+	MaxTokens   int            // requested output tokens
+	IgnoreEOS   bool           // generate MaxTokens tokens even if the model ends earlier
+	AudioS      float64        // seconds of audio in the input, if known
 	Labels      Labels         // low-cardinality groups: class, dataset, adapter
-	Extra       map[string]any // merged into the body last, verbatim
-	Header      []Label        // further headers, over those that all requests have
+	Extra       map[string]any // merged into the request body last, verbatim
+	Header      []Label        // additional headers; they override the headers common to all requests
 }
 
-// Input is what the model is given, in exactly one of four forms. A backend
-// that cannot send a form says so in Prepare.
+// Input is the input of the model, in exactly one of four forms. If a backend cannot send a form, its Prepare returns
+// an error.
 type Input struct {
 	Text     string    // plain text
 	IDs      []int32   // token ids
 	Messages []Message // a conversation
 	Audio    *Audio    // audio to transcribe
-	Plain    bool      // of Messages: Quote makes one text of them, for a protocol without roles
+	Plain    bool      // Quote joins Messages into one text, for a protocol without roles
 
-	// Unread are placeholders for IDs that were never generated. Only the
-	// virtual-time engine accepts them; a million prompts of ids cost it seconds.
-	Unread []Unread
+	// Placeholders stand for token ids that were never generated. Only the
+	// virtual-time engine accepts them. With a million prompts they save seconds.
+	Placeholders []Placeholder
 }
 
-// Unread is a placeholder for token ids. Placeholders of one number begin alike.
-type Unread struct {
+// A Placeholder stands for a prompt of token ids. Placeholders with the same Number share a prefix.
+type Placeholder struct {
 	Number uint64
 	Tokens int
 }
 
-// Audio is a sound as a file: what is in it, and what it is called, for servers
-// that go by the ending of the name.
+// Audio is an audio file. Some servers choose the decoder by the extension in Name.
 type Audio struct {
 	Name string
 	Data []byte
@@ -69,14 +67,11 @@ type Session struct {
 	Turns []Turn
 }
 
-// A Turn is a request and the pause before it, counted from the end of the
-// turns it waits for: those in After, all of them earlier in the session, or
-// the turn before where After is nil. Turns that wait for the same one run side
-// by side, and a turn that waits for several joins them. The first turn waits
-// for none, and neither does one whose After is empty and not nil: its pause
-// counts from the start of the session. At is for turns that have a time of
-// their own: whatever they wait for, they are not due before that long after
-// the session was.
+// A Turn is a request and the pause (Think) before it. The pause starts when the turns in After have ended. After
+// lists earlier turns of the session; nil means the previous turn. Turns that wait for the same turn run in parallel,
+// and a turn that waits for several turns joins them. The pause of the first turn, and of a turn whose After is empty
+// but not nil, starts with the session. A turn with a timestamp of its own is never due earlier than At after the
+// session's due time.
 type Turn struct {
 	Think   time.Duration
 	After   []int
@@ -84,55 +79,50 @@ type Turn struct {
 	Request Request
 }
 
-// A Source is the workload: session i for i = 0, 1, 2, ... and io.EOF past the
-// last. It is a function of i alone, so any worker can make its own share of
-// the workload, in any order, and make it again. It is safe for concurrent use.
+// A Source is the workload: Session(i) for i = 0, 1, 2, ... and io.EOF after the last. The result depends on i alone,
+// so any worker can generate its share of the workload, in any order and repeatedly. A Source is safe for concurrent
+// use.
 type Source interface {
 	Session(i uint64) (Session, error)
 }
 
-// A Pacer is an arrival process: the offsets from the start of a stage at
-// which sessions are due, in order. It reads no clock and keeps no state:
-// ranging twice over the same Pacer yields the same schedule.
+// A Pacer is an arrival process: the due times of sessions, in order, as offsets from the start of a stage. A Pacer
+// reads no clock and keeps no state, so ranging twice over the same Pacer yields the same schedule.
 type Pacer interface {
 	Arrivals() iter.Seq[time.Duration]
 }
 
-// ASAP is the arrival of a closed loop: due as soon as a slot is free. It is not
-// Never, and is never stored.
+// ASAP is the arrival time in a closed loop: due as soon as a slot is free. ASAP differs from Never and is never
+// stored.
 const ASAP = time.Duration(-2)
 
-// A Backend speaks one protocol to one server. Prepare does all that can be
-// done before a request is due: encode it, and complain about it.
-// It is safe for concurrent use.
+// A Backend speaks one protocol to one server. Prepare does all work possible before a request is due: it encodes and
+// checks the request. A Backend is safe for concurrent use.
 type Backend interface {
 	Prepare(r *Request) (Call, error)
 }
 
-// A Call is an encoded request. Do sends it, once, and writes into rec what
-// happened, with times as offsets from epoch; it returns when the response is
-// complete, has failed, or ctx is done. A failure is data: it is in
-// rec.Failure, with whatever had arrived before it. Do may be called before the
-// request is due: the first write goes through o.Pass.
+// A Call is an encoded request. Do sends the request once and writes the measurements into rec, with times as offsets
+// from epoch. Do returns when the response is complete, has failed, or ctx is done. A failure is data: rec.Failure
+// holds the error, and rec keeps the data received before it. Do may be called before the request is due, because the
+// first write goes through o.Pass.
 type Call interface {
 	Do(ctx context.Context, epoch time.Time, rec *Record, o CallOptions)
 }
 
-// CallOptions say how a Call is made. The zero value sends the request at once.
+// CallOptions modify one Call. The zero value sends the request immediately.
 type CallOptions struct {
-	// Gate holds back a request that was made ready before it is due; nil is no gate.
-	// It calls write when the request is due, perhaps on another goroutine, so that
-	// many requests may leave one right after the other, and returns some time later.
-	// write must not wait. After an error write was not called, and the request must
-	// not be sent. A request that is sent again passes at once.
+	// Gate delays a prepared request until the request is due. If Gate is nil, the request is sent immediately. Gate
+	// calls write at the due time, perhaps on another goroutine, so that many requests can leave in quick succession,
+	// and returns some time later. write must not block. If Gate returns an error, write was not called and the
+	// request must not be sent. Retries do not wait at the gate.
 	Gate func(write func()) error
 
-	// Unhurried says that nothing waits for the end of the answer, so that the end
-	// may be noticed a little later.
-	Unhurried bool
+	// RelaxedEnd allows the end of the response to be detected slightly later, because nothing waits for it.
+	RelaxedEnd bool
 }
 
-// Pass calls write at the Gate, or at once if there is none.
+// Pass calls write through the Gate, or immediately if Gate is nil.
 func (o CallOptions) Pass(write func()) error {
 	if o.Gate != nil {
 		return o.Gate(write)
@@ -141,8 +131,7 @@ func (o CallOptions) Pass(write func()) error {
 	return nil
 }
 
-// A Sink takes records as they finish. Add is never called concurrently and
-// must not keep r. Close flushes.
+// A Sink consumes records as requests finish. Add is never called concurrently and must not keep r. Close flushes.
 type Sink interface {
 	Add(r *Record) error
 	Close() error

@@ -4,23 +4,23 @@ import (
 	"context"
 	"net/http"
 
-	"tacho/internal/redact"
+	"github.com/tacho-bench/tacho/internal/redact"
 )
 
-// An About is what a server says of itself. All may be missing.
+// An About holds a server's description of itself. Any field may be missing.
 type About struct {
 	Name     string
 	Version  string
-	MaxLen   int            // tokens of prompt and output together
-	Settings map[string]any // numbers, texts and switches
+	MaxLen   int            // context length: tokens of prompt and output together
+	Settings map[string]any // numbers, strings and booleans
 }
 
 const (
-	mostSettings = 500
+	maxSettings  = 500
 	longestValue = 500
 )
 
-// Set adds a setting, unless its name is that of a secret.
+// Set adds a setting, unless the name suggests a secret.
 func (a *About) Set(key string, value any) {
 	if redact.NamesSecret(key) {
 		return
@@ -32,44 +32,44 @@ func (a *About) Set(key string, value any) {
 			return
 		}
 	default:
-		return // more than a setting: a state, or a list
+		return // not a setting but a state or a list
 	}
 	if a.Settings == nil {
 		a.Settings = map[string]any{}
 	}
-	if len(a.Settings) < mostSettings {
+	if len(a.Settings) < maxSettings {
 		a.Settings[key] = value
 	}
 }
 
-// About implements Server. The owner of a listed model is mostly the server
-// itself. That tells which server it is where only a protocol was named.
+// About implements Server. In most servers, the owner of a listed model is the server's own name. The owner
+// identifies the server if the user named only a protocol.
 func (c *client) About(ctx context.Context) []About {
 	var a About
-	teller := c.Kind
-	models, _ := c.models(ctx, c) // what cannot be asked is not known
+	describer := c.Kind
+	models, _ := c.models(ctx, c) // best effort
 	for _, m := range models {
 		if m.ID == c.Model {
 			a.MaxLen = m.MaxLen
 			for _, k := range Kinds {
 				if k.about != "" && m.Owner != "" && (m.Owner == k.Name || m.Owner == k.owner) {
-					teller, a.Name = k, k.Name
+					describer, a.Name = k, k.Name
 				}
 			}
 		}
 	}
-	if teller.about == "" {
+	if describer.about == "" {
 		return []About{a}
 	}
 	var page map[string]any
-	if c.ask(ctx, http.MethodGet, teller.about, nil, &page) != nil {
+	if c.query(ctx, http.MethodGet, describer.about, nil, &page) != nil {
 		return []About{a}
 	}
-	a.Name = teller.Name
+	a.Name = describer.Name
 	for key, value := range page {
 		text, _ := value.(string)
 		switch key {
-		case "version", "build_info": // the latter is llama.cpp's
+		case "version", "build_info": // build_info is llama.cpp's
 			a.Version = text
 		default:
 			a.Set(key, value)

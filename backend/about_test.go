@@ -7,13 +7,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho/backend"
-	"tacho/transport"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/transport"
 )
 
-// A server tells its version and settings where its kind does, even if only its
-// protocol was named; what looks like a secret, or is more than a setting, is
-// left out.
+// About returns the version and the settings from the page of the server's kind, even if the user named only the
+// protocol. Secrets and values other than settings are omitted.
 func TestAbout(t *testing.T) {
 	const info = `{"version":"0.5","tp_size":8,"max_total_tokens":4096,"enable_x":true,"api_key":"sk-1","hf_token":"hf_1","internal_states":[{"a":1}],"none":null}`
 	for name, tc := range map[string]struct {

@@ -6,31 +6,31 @@ import (
 	"net/http"
 	"strings"
 
-	"tacho"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
 var anthropicMessages = Kind{
 	Name:        "anthropic",
 	Aliases:     []string{"anthropic-messages", "messages"},
-	Doc:         "Anthropic's messages endpoint, as several servers offer it: text or messages, with pictures in them",
+	Doc:         "Anthropic's messages endpoint, offered by several servers: text or messages, with images",
 	Endpoint:    wire.AnthropicMessagesPath,
 	Port:        8000,
 	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true, Messages: true, Media: true},
-	carries:     []string{"temperature", "top_p", "top_k"},
+	supports:    []string{"temperature", "top_p", "top_k"},
 	keyName:     "X-Api-Key",
 	header:      http.Header{"Anthropic-Version": {anthropicVersion}},
-	signs:       []sign{says(wire.OpenAIModelsPath, `"type":"model"`)},
-	rather:      ratherOpenAI,
+	signatures:  []signature{certain(wire.OpenAIModelsPath, `"type":"model"`)},
+	prefer:      preferOpenAI,
 	encode:      encodeAnthropic,
 	decoder:     func(*Options) decoder { return new(anthropicDecoder) },
-	live:        []string{`"text":"`, `"text": "`, `"thinking":"`, `"thinking": "`, `"partial_json":"`, `"partial_json": "`},
+	tokenMarks:  []string{`"text":"`, `"text": "`, `"thinking":"`, `"thinking": "`, `"partial_json":"`, `"partial_json": "`},
 	models:      openAIModels,
 	count:       countAnthropicTokens,
 }
 
-// anthropicRequest puts the system's messages where the protocol has them.
+// anthropicRequest moves system messages to the protocol's system field.
 func anthropicRequest(o *Options, in *tacho.Input, model string) (wire.AnthropicRequest, error) {
 	q := wire.AnthropicRequest{Model: model, Temperature: o.Sampling.Temperature, TopP: o.Sampling.TopP, TopK: o.Sampling.TopK}
 	messages, err := readMessages(in)
@@ -54,8 +54,8 @@ func anthropicRequest(o *Options, in *tacho.Input, model string) (wire.Anthropic
 	return q, nil
 }
 
-// addAnthropic adds a message. The results of tools are the user's here, and
-// those of calls that were made together come together.
+// addAnthropic adds a message. In this protocol, tool results are user messages, and the results of parallel calls
+// share one message.
 func addAnthropic(q *wire.AnthropicRequest, m *message) error {
 	if m.role == "tool" {
 		result := wire.AnthropicBlock{Type: wire.AnthropicToolResultBlock, ToolUseID: m.callID, Content: m.text()}
@@ -83,13 +83,13 @@ func anthropicContent(m *message) (c wire.AnthropicContent, err error) {
 	for i := range m.parts {
 		p := &m.parts[i]
 		switch {
-		case p.kind == textPart && p.text == "": // refused by the server
+		case p.kind == textPart && p.text == "": // rejected by the server
 		case p.kind == textPart:
 			c.Parts = append(c.Parts, wire.AnthropicBlock{Type: wire.AnthropicTextBlock, Text: p.text})
 		case p.kind != imagePart:
-			return c, p.noPlace(protocol)
+			return c, p.errUnsupported(protocol)
 		case p.url != "":
-			if err := p.reachable(protocol); err != nil {
+			if err := p.checkReachable(protocol); err != nil {
 				return c, err
 			}
 			c.Parts = append(c.Parts, wire.AnthropicBlock{Type: wire.AnthropicImageBlock, Source: &wire.AnthropicSource{Type: "url", URL: p.url}})
@@ -128,16 +128,16 @@ func encodeAnthropic(o *Options, r *tacho.Request) ([]byte, error) {
 	return marshalWith(&q, rest)
 }
 
-// An anthropicDecoder reads events by their type. The input is counted in the
-// first of them and the output in the last.
+// An anthropicDecoder decodes events by type. The first event carries the input count, and the last event carries
+// the output count.
 type anthropicDecoder struct {
 	scan    scanner
 	event   []byte
-	delta   []byte // its type
+	delta   []byte // type of the delta
 	text    []byte
 	finish  []byte
 	usage   tacho.Usage
-	parts   [3]int // of the input: new, written to the cache, read from it
+	parts   [3]int // input tokens: uncached, written to the cache, read from the cache
 	counted bool
 }
 
@@ -156,7 +156,7 @@ func (d *anthropicDecoder) decode(payload []byte, c *chunk) error {
 		case wire.AnthropicInputJSONDelta:
 			c.kind = tacho.ToolCall
 		case wire.AnthropicTextDelta:
-		default: // signatures and citations were not generated
+		default: // signatures and citations are not generated text
 			c.token, c.text = false, nil
 		}
 	case wire.AnthropicMessageStop:
@@ -208,7 +208,7 @@ func (d *anthropicDecoder) count(key []byte) {
 	case "cache_creation_input_tokens":
 		d.parts[1] = s.Natural()
 	case "cache_read_input_tokens":
-		s.Told(&d.parts[2], &d.usage.TellsCached)
+		s.NaturalIfPresent(&d.parts[2], &d.usage.TellsCached)
 	case "output_tokens":
 		d.usage.Completion = s.Natural()
 	}
@@ -220,7 +220,7 @@ func countAnthropicTokens(ctx context.Context, c *client, in *tacho.Input) (int,
 		return 0, err
 	}
 	var answer wire.AnthropicCountTokensResponse
-	err = c.ask(ctx, http.MethodPost, wire.AnthropicCountTokensPath, struct {
+	err = c.query(ctx, http.MethodPost, wire.AnthropicCountTokensPath, struct {
 		Model    string                  `json:"model"`
 		Messages []wire.AnthropicMessage `json:"messages"`
 		System   *wire.AnthropicContent  `json:"system,omitempty"`
@@ -228,19 +228,19 @@ func countAnthropicTokens(ctx context.Context, c *client, in *tacho.Input) (int,
 	return answer.InputTokens, err
 }
 
-// ratherOpenAI recognises a proxy, such as LiteLLM, that answers each client in
-// its own protocol: OpenAI's has more of what a benchmark asks for.
-func ratherOpenAI(ctx context.Context, c *client) (*Kind, string) {
+// preferOpenAI detects a proxy, such as LiteLLM, that answers each client in the client's protocol. The OpenAI
+// protocol supports more of the features a benchmark uses.
+func preferOpenAI(ctx context.Context, c *client) (*Kind, string) {
 	plain, err := newClient(openAI, Options{Client: c.Client, APIKey: c.APIKey, Header: c.Header})
 	if err != nil {
 		return nil, ""
 	}
-	sign, err := openAI.known(mostDoubt, func(path string) (*page, error) { return plain.fetch(ctx, path) })
+	sign, err := openAI.known(maxDoubt, func(path string) (*page, error) { return plain.fetch(ctx, path) })
 	if err != nil || sign == nil {
 		return nil, ""
 	}
-	return &openAI, fmt.Sprintf("and to others %s", sign.holds)
+	return &openAI, fmt.Sprintf("and for other clients %s", sign.holds)
 }
 
-// anthropicVersion is the value of the header anthropic-version.
+// anthropicVersion is the value of the anthropic-version header.
 const anthropicVersion = "2023-06-01"

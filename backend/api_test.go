@@ -10,27 +10,27 @@ import (
 	"path/filepath"
 	"testing"
 
-	"tacho/sim"
+	"github.com/tacho-bench/tacho/sim"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// A reaction is a request to an OpenAI API and what matters of its answer.
+// A reaction is a request to an OpenAI API and the checked part of the response.
 type reaction struct {
 	Name string          `json:"name"`
 	Path string          `json:"path"`
 	Body json.RawMessage `json:"body,omitempty"`
-	Raw  string          `json:"raw,omitempty"` // what is sent in place of Body
+	Raw  string          `json:"raw,omitempty"` // sent instead of Body
 
 	Status   int     `json:"status"`
-	Type     string  `json:"type,omitempty"`     // of the error
-	Param    *string `json:"param,omitempty"`    // likewise
-	Choices  int     `json:"choices,omitempty"`  // in the answer
-	Logprobs int     `json:"logprobs,omitempty"` // of them, that have log probabilities
-	Calls    int     `json:"calls,omitempty"`    // of them, that call tools
+	Type     string  `json:"type,omitempty"`     // error type
+	Param    *string `json:"param,omitempty"`    // error parameter
+	Choices  int     `json:"choices,omitempty"`  // number of choices in the response
+	Logprobs int     `json:"logprobs,omitempty"` // number of choices with log probabilities
+	Calls    int     `json:"calls,omitempty"`    // number of choices with tool calls
 }
 
-// vllmReactions are what vLLM does, as make test-vllm found it.
+// vllmReactions returns vLLM's reactions recorded by make test-vllm.
 func vllmReactions(t *testing.T) []reaction {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", "vllm-api.jsonl"))
@@ -48,7 +48,7 @@ func vllmReactions(t *testing.T) []reaction {
 	return all
 }
 
-// react sends the request and returns it with what came back.
+// react sends the request and returns the reaction of the server.
 func (r reaction) react(t *testing.T, server string) reaction {
 	t.Helper()
 	body := []byte(r.Raw)
@@ -92,7 +92,7 @@ func (r reaction) react(t *testing.T, server string) reaction {
 	return out
 }
 
-// The simulator takes, and refuses, what vLLM does, with the same error.
+// The simulator accepts and rejects the same requests as vLLM, with the same errors.
 func TestSimulatorReactsAsVLLM(t *testing.T) {
 	s, err := sim.New(sim.Options{Model: "tiny", MaxModelLen: 512})
 	if err != nil {

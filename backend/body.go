@@ -6,15 +6,15 @@ import (
 	"maps"
 	"slices"
 
-	"tacho/internal/jsonscan"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/jsonscan"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
 // marshal encodes a body.
 func marshal(v any) ([]byte, error) { return wire.Marshal(v) }
 
-// marshalWith encodes a body and sets the members of extras in it, the later
-// map over the earlier: at their place if the body has them, else at its end.
+// marshalWith encodes a body and sets the members of extras. Later maps override earlier ones. A member already in
+// the body keeps its place; other members are appended.
 func marshalWith(v any, extras ...map[string]any) ([]byte, error) {
 	body, err := marshal(v)
 	if err != nil {
@@ -74,7 +74,7 @@ func setMembers(body []byte, values map[string][]byte) ([]byte, error) {
 	return append(out, '}'), failed
 }
 
-// fields are those of the named options that are set.
+// fields returns the named options with a value.
 func (s *Sampling) fields(names ...string) map[string]any {
 	out := map[string]any{}
 	for name, v := range map[string]*float64{
@@ -91,7 +91,7 @@ func (s *Sampling) fields(names ...string) map[string]any {
 	return out
 }
 
-// rename gives a field the name that a server has for it.
+// rename renames a field to the server's name for it.
 func rename(fields map[string]any, from, to string) {
 	if v, ok := fields[from]; ok {
 		delete(fields, from)
@@ -99,5 +99,5 @@ func rename(fields map[string]any, from, to string) {
 	}
 }
 
-// rawJSON is encoded already.
+// rawJSON is already encoded.
 type rawJSON = json.RawMessage

@@ -10,12 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho"
-	"tacho/backend"
-	"tacho/transport"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/transport"
 )
 
-// sent is the request that reaches a server.
+// sent returns the request received by a server.
 func sent(t *testing.T, name string, o backend.Options, r *tacho.Request) (body string, req *http.Request) {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, got *http.Request) {
@@ -359,7 +359,7 @@ func TestInputForms(t *testing.T) {
 			}
 		}
 		if _, err := b.Prepare(fitting(kind, &tacho.Request{Input: inputs["text"], Extra: map[string]any{"f": func() {}}})); err == nil || !strings.Contains(err.Error(), `"f"`) {
-			t.Errorf("%s: an extra field that is no JSON: %v", kind.Name, err)
+			t.Errorf("%s: an extra field that is not JSON: %v", kind.Name, err)
 		}
 	}
 }

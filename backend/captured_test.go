@@ -8,11 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// What real servers sent, most of it kept by `make test-engines`: files are named after
-// the engine and the Kind.
+// Streams of real servers, most of them recorded by `make test-engines`, are decoded correctly. Files are named
+// after the engine and the Kind.
 func TestCapturedStreams(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "engines", "*.txt"))
 	if err != nil || len(files) == 0 {
@@ -45,7 +45,7 @@ func TestCapturedStreams(t *testing.T) {
 	}
 }
 
-// The same of answers in one document, to five token ids.
+// Responses of real servers in one document, to five token ids, are decoded correctly.
 func TestCapturedDocuments(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "documents", "*.json"))
 	if err != nil || len(files) == 0 {

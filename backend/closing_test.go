@@ -4,13 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// The event that ends an answer is a token where the server counted one more
-// than had come, and is none where it did not. The shapes are those of vLLM,
-// llama.cpp, SGLang, Ollama and gateways; > marks the event that is to be last.
-func TestClosingEventIsATokenWhereTheServerCountsOne(t *testing.T) {
+// The event ending an answer counts as a token only if the server counted one token more than received. The event
+// shapes are from vLLM, llama.cpp, SGLang, Ollama and gateways; > marks the expected last token event.
+func TestClosingEventIsATokenIfTheServerCountsOne(t *testing.T) {
 	const (
 		text   = `{"id":"cmpl-1","object":"text_completion","created":1,"model":"m","choices":[{"index":0,"text":" a","logprobs":null,"finish_reason":null,"stop_reason":null}]}`
 		stop   = `{"id":"cmpl-1","object":"text_completion","created":1,"model":"m","choices":[{"index":0,"text":"","logprobs":null,"finish_reason":"stop","stop_reason":7}]}`
@@ -26,7 +25,7 @@ func TestClosingEventIsATokenWhereTheServerCountsOne(t *testing.T) {
 		usage7 = `{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":7,"total_tokens":16}}`
 		done   = `[DONE]`
 
-		said      = `{"type":"response.output_text.delta","delta":" a"}`
+		textDelta = `{"type":"response.output_text.delta","delta":" a"}`
 		completed = `{"type":"response.completed","response":{"usage":{"input_tokens":9,"output_tokens":3}}}`
 		exactly   = `{"type":"response.completed","response":{"usage":{"input_tokens":9,"output_tokens":2}}}`
 
@@ -48,7 +47,7 @@ func TestClosingEventIsATokenWhereTheServerCountsOne(t *testing.T) {
 		"the stop token":                   {vllm, []string{text, text, ">" + stop, usage3, done}, 3},
 		"half a character at the limit":    {vllm, []string{text, text, ">" + length, usage3, done}, 3},
 		"no token":                         {vllm, []string{text, ">" + text, stop, usage2, done}, 2},
-		"nobody counts":                    {vllm, []string{text, ">" + text, stop, done}, 2},
+		"no token count":                   {vllm, []string{text, ">" + text, stop, done}, 2},
 		"several tokens an event, and one": {vllm, []string{text, text, ">" + stop, usage7, done}, 3},
 		"one token without text":           {vllm, []string{">" + length, usage1, done}, 1},
 		"nothing generated":                {vllm, []string{stop, usage0, done}, 0},
@@ -57,10 +56,10 @@ func TestClosingEventIsATokenWhereTheServerCountsOne(t *testing.T) {
 		"chat, the end apart and counted":  {openAIChat, []string{role, delta, delta, ">" + apart, usage3, done}, 3},
 		"chat, the end apart":              {openAIChat, []string{role, delta, ">" + delta, apart, usage2, done}, 2},
 		"chat, several tokens an event":    {openAIChat, []string{role, delta, ">" + delta, apart, usage7, done}, 2},
-		"responses, the stop token":        {openAIResponses, []string{said, said, ">" + completed}, 3},
+		"responses, the stop token":        {openAIResponses, []string{textDelta, textDelta, ">" + completed}, 3},
 		"responses, tokens without text":   {openAIResponses, []string{">" + completed}, 1},
 		"anthropic, tokens without text":   {anthropicMessages, []string{">" + messageEnd, messageStop}, 1},
-		"responses, no token":              {openAIResponses, []string{said, ">" + said, exactly}, 2},
+		"responses, no token":              {openAIResponses, []string{textDelta, ">" + textDelta, exactly}, 2},
 		"anthropic, the stop token":        {anthropicMessages, []string{block, block, ">" + messageEnd, messageStop}, 3},
 		"ollama, the stop token":           {ollamaGenerate, []string{line, line, ">" + lastLine}, 3},
 		"gemini, the stop token":           {geminiStream, []string{candidate, candidate, ">" + finished}, 3},
@@ -93,9 +92,9 @@ func TestClosingEventIsATokenWhereTheServerCountsOne(t *testing.T) {
 	}
 }
 
-// LiteLLM ends every stream as OpenAI ends a chat. It says nothing once the
-// answer is over, and does not stand for its end.
-func TestDoneBehindTheEndIsFine(t *testing.T) {
+// LiteLLM sends [DONE] at the end of every stream, as in OpenAI's chat protocol. After the end of the answer,
+// [DONE] is ignored. Before, it does not end the answer.
+func TestDoneAfterTheEndIsIgnored(t *testing.T) {
 	for kind, stream := range map[*Kind]string{
 		&openAIResponses:   `data: {"type":"response.output_text.delta","delta":"a"}` + "\n\n" + `data: {"type":"response.incomplete","response":{"incomplete_details":{"reason":"max_output_tokens"},"usage":{"output_tokens":1}}}` + "\n\n",
 		&anthropicMessages: `data: {"type":"content_block_delta","delta":{"type":"text_delta","text":"a"}}` + "\n\n" + `data: {"type":"message_delta","usage":{"output_tokens":1}}` + "\n\n" + `data: {"type":"message_stop"}` + "\n\n",

@@ -14,17 +14,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho"
-	"tacho/backend"
-	"tacho/transport"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/transport"
 )
 
-// An outcome is what a trial says of a record.
+// An outcome is the expected result of a trial.
 type outcome struct {
 	Cause   tacho.Cause
 	Status  int
-	Message string // a part of it
-	Events  int    // with a token of a's, b's and c's; the events of last come on top
+	Message string // substring of the message
+	Events  int    // number of events with tokens a, b and c, not including the events of last
 	Last    bool   // last was sent
 	Text    string
 }
@@ -73,7 +73,7 @@ func TestConformance(t *testing.T) {
 			{"framework error", status(422, "application/json", `{"detail":[{"msg":"too long"}]}`), outcome{Cause: tacho.Status, Status: 422, Message: "too long"}},
 			{"key repeated", status(401, "application/json", `{"error":{"message":"Incorrect API key: sk-verysecret"}}`), outcome{Cause: tacho.Status, Status: 401, Message: "Incorrect API key: [redacted]"}},
 			{"reset", reset(d.token("a", 1)), outcome{Cause: tacho.Reset, Status: 200, Events: 1, Text: "a"}},
-			{"reset behind the end", reset(abc), behindTheEnd(&d)},
+			{"reset behind the end", reset(abc), brokenAfterEnd(&d)},
 		} {
 			t.Run(kind.Name+"/"+tc.name, func(t *testing.T) {
 				t.Parallel()
@@ -91,7 +91,7 @@ func TestConformance(t *testing.T) {
 		t.Run(kind.Name+"/refused before the body is read", func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				inBubble(t, kind, refuse(t), backend.Options{}, func(b tacho.Backend) {
-					rec := send(t.Context(), t, b, fitting(kind, textRequest(strings.Repeat("x", 1<<20)))) // more than the network holds
+					rec := send(t.Context(), t, b, fitting(kind, textRequest(strings.Repeat("x", 1<<20)))) // larger than the network buffers
 					checkOutcome(t, d, outcome{Cause: tacho.Status, Status: 429, Message: "busy"}, rec)
 				})
 			})
@@ -99,13 +99,13 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// The same on a socket, where the client does without net/http.
+// A refusal before the body is read is also recorded on a socket, where the client does not use net/http.
 func TestRefusedBeforeTheBodyIsRead(t *testing.T) {
-	rec := exchange(t, find(t, "vllm"), refuse(t), textRequest(strings.Repeat("x", 16<<20))) // more than the buffers of sockets hold
+	rec := exchange(t, find(t, "vllm"), refuse(t), textRequest(strings.Repeat("x", 16<<20))) // larger than the socket buffers
 	checkOutcome(t, dialects["vllm"], outcome{Cause: tacho.Status, Status: 429, Message: "busy"}, rec)
 }
 
-// commented is a stream with comments and CRLF, as far as the framing has them.
+// commented returns a stream with comments and CRLF, if the framing supports them.
 func commented(d *dialect, stream string) string {
 	if d.lines {
 		return "\r\n" + strings.ReplaceAll(stream, "\n", "\r\n\r\n")
@@ -113,7 +113,7 @@ func commented(d *dialect, stream string) string {
 	return ": ping\r\n\r\n" + strings.ReplaceAll(stream, "\n", "\r\n: ping\r\n")
 }
 
-// noEndMark is what becomes of two tokens and a well-kept silence.
+// noEndMark is the outcome of two tokens followed by the end of the connection.
 func noEndMark(d *dialect) outcome {
 	if d.unmarked {
 		return outcome{Events: 2, Text: "ab"}
@@ -128,9 +128,8 @@ func nothing(d *dialect) outcome {
 	return outcome{Cause: tacho.Truncated, Status: 200, Message: "after 0 token"}
 }
 
-// behindTheEnd is a whole answer whose connection broke. Only an end mark tells
-// that it was whole.
-func behindTheEnd(d *dialect) outcome {
+// brokenAfterEnd is the outcome of a complete answer with a broken connection. Only an end mark shows completeness.
+func brokenAfterEnd(d *dialect) outcome {
 	if d.unmarked {
 		return outcome{Cause: tacho.Reset, Status: 200, Events: 3, Text: "abc"}
 	}
@@ -174,7 +173,7 @@ func checkOutcome(t *testing.T, d dialect, want outcome, rec *tacho.Record) {
 	checkTimes(t, rec)
 }
 
-// checkTimes says whether the moments of a timeline are in order.
+// checkTimes checks the order of the times in a timeline.
 func checkTimes(t *testing.T, rec *tacho.Record) {
 	t.Helper()
 	moments := []time.Duration{rec.Conn, rec.Sent, rec.Head}
@@ -187,7 +186,7 @@ func checkTimes(t *testing.T, rec *tacho.Record) {
 		if m == tacho.Never && rec.Failure != nil {
 			continue
 		}
-		// The kernel's clock and ours agree to some microseconds only.
+		// The kernel's clock and the process's clock differ by some microseconds.
 		if m < before-time.Millisecond {
 			t.Errorf("moment %d of %v is before the one before it", i, moments)
 		}
@@ -208,7 +207,7 @@ func textRequest(text string) *tacho.Request {
 	return &tacho.Request{ID: "r1", Input: tacho.Input{Text: text}, MaxTokens: 3}
 }
 
-// fitting is a request of text, or of a sound where the Kind takes nothing else.
+// fitting returns a text request, or an audio request if the Kind accepts only audio.
 func fitting(kind backend.Kind, r *tacho.Request) *tacho.Request {
 	if kind.Takes.Text || r.Input.Text == "" {
 		return r
@@ -218,7 +217,7 @@ func fitting(kind backend.Kind, r *tacho.Request) *tacho.Request {
 	return &sound
 }
 
-// exchange sends one request to a server on loopback.
+// exchange sends one request to a server on the loopback interface.
 func exchange(t *testing.T, kind backend.Kind, serve http.HandlerFunc, r *tacho.Request) *tacho.Record {
 	t.Helper()
 	srv := httptest.NewServer(serve)
@@ -252,7 +251,7 @@ func send(ctx context.Context, t *testing.T, b tacho.Backend, r *tacho.Request) 
 	return rec
 }
 
-// pieces is a server that streams, with a flush after each piece.
+// pieces returns a server that streams the pieces and flushes after each.
 func pieces(ps ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -273,7 +272,7 @@ func bytewise(s string) []string {
 	return ps
 }
 
-// typed is a server that answers with a body of a type.
+// typed returns a server that sends a body with the given content type.
 func typed(contentType, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -282,7 +281,7 @@ func typed(contentType, body string) http.HandlerFunc {
 	}
 }
 
-// status is a server that refuses without reading.
+// status returns a server that refuses requests without reading the body.
 func status(code int, contentType, body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)
@@ -291,9 +290,9 @@ func status(code int, contentType, body string) http.HandlerFunc {
 	}
 }
 
-// refuse is a server that refuses without reading the body, and leaves the connection
-// open. net/http's would close it after half a second, and a client that had not read
-// the refusal by then would see a reset.
+// refuse returns a server that refuses requests without reading the body and leaves the connection open. net/http's
+// server would close the connection after half a second; if the client had not read the refusal by then, it would
+// see a reset.
 func refuse(t *testing.T) http.HandlerFunc {
 	t.Helper()
 	const body = `{"error":{"message":"busy"}}`
@@ -309,8 +308,8 @@ func refuse(t *testing.T) http.HandlerFunc {
 	}
 }
 
-// reset is a server that streams one piece and breaks the connection once the
-// client has had the time to take it.
+// reset returns a server that streams one piece and resets the connection after the client had time to read the
+// piece.
 func reset(piece string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -319,8 +318,8 @@ func reset(piece string) http.HandlerFunc {
 			return
 		}
 		_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(piece), piece)
-		// Closing with what cannot be read yet would be a reset at once, and
-		// take away what was sent; half a chunk is a break that cannot.
+		// Closing the connection with unread data would reset it at once and discard the bytes sent. Half a chunk
+		// breaks the stream without discarding bytes.
 		_, _ = io.WriteString(conn, "100\r\nda")
 		if tcp, ok := conn.(*net.TCPConn); ok {
 			_ = tcp.CloseWrite()

@@ -1,49 +1,48 @@
 package backend
 
 import (
-	"tacho"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
 var deepspeedMII = Kind{
 	Name:        "deepspeed-mii",
 	Aliases:     []string{"mii"},
-	Doc:         "DeepSpeed-MII's completions endpoint: text; the server gives no counts",
+	Doc:         "DeepSpeed-MII's completions endpoint: text; the server reports no token counts",
 	Endpoint:    wire.OpenAICompletionsPath,
 	Port:        8000,
 	Takes:       Forms{Text: true},
 	ExactLength: true,
-	carries:     []string{"temperature", "top_p", "top_k"},
-	signs:       []sign{says(wire.OpenAIModelsPath, `"owned_by":"deepspeed-mii"`)},
+	supports:    []string{"temperature", "top_p", "top_k"},
+	signatures:  []signature{certain(wire.OpenAIModelsPath, `"owned_by":"deepspeed-mii"`)},
 	encode:      encodeMII,
 	decoder:     newOpenAIDecoder,
-	live:        completionMarks,
+	tokenMarks:  completionMarks,
 	models:      openAIModels,
 }
 
-// The native server is another program: it has its one endpoint, and nothing
-// that could be asked but a description of itself.
+// The native server is a separate program with a single endpoint. It answers no queries except for its OpenAPI
+// description.
 var deepspeedMIIGenerate = Kind{
 	Name:        "deepspeed-mii-generate",
 	Aliases:     []string{"mii-generate"},
-	Doc:         "DeepSpeed-MII's own endpoint: text; the server gives no counts, and does not say which model it serves",
+	Doc:         "DeepSpeed-MII's own endpoint: text; the server reports neither token counts nor its model",
 	Endpoint:    miiGeneratePath,
 	Port:        8000,
 	Takes:       Forms{Text: true},
 	ExactLength: true,
-	carries:     []string{"temperature", "top_p", "top_k"},
-	signs: []sign{
-		// Others have an endpoint of that name, and another name for what it takes.
-		says(openAPIPath, `"generate_generate_post","requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/CompletionRequest"`),
+	supports:    []string{"temperature", "top_p", "top_k"},
+	signatures: []signature{
+		// Other servers use the same endpoint name, but a different schema name.
+		certain(openAPIPath, `"generate_generate_post","requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/CompletionRequest"`),
 	},
-	encode:  encodeMIIGenerate,
-	decoder: func(*Options) decoder { return new(miiDecoder) },
-	live:    []string{`"text":["`, `"text": ["`},
-	models:  openAIModels, // for a proxy before it; the server itself has no such page
+	encode:     encodeMIIGenerate,
+	decoder:    func(*Options) decoder { return new(miiDecoder) },
+	tokenMarks: []string{`"text":["`, `"text": ["`},
+	models:     openAIModels, // for a proxy in front of the server; the server itself lists no models
 }
 
-// encodeMII asks for the least number of tokens instead of no end: the server
-// does not know ignore_eos.
+// encodeMII sets the minimum number of tokens, because the server does not support ignore_eos.
 func encodeMII(o *Options, r *tacho.Request) ([]byte, error) {
 	q := plainCompletionOf(o, r)
 	if r.IgnoreEOS {
@@ -61,8 +60,7 @@ func encodeMIIGenerate(o *Options, r *tacho.Request) ([]byte, error) {
 	return marshalWith(&q, o.Extra, r.Extra)
 }
 
-// An miiDecoder reads events that have a text for each prompt, of which there
-// is one, and nothing else.
+// An miiDecoder decodes events that contain a list of texts, one per prompt. Each request has one prompt.
 type miiDecoder struct {
 	scan scanner
 	text []byte
@@ -87,7 +85,7 @@ func (d *miiDecoder) member(key []byte) {
 	}
 }
 
-// miiGeneratePath is where requests go.
+// miiGeneratePath is the path of the native endpoint.
 const miiGeneratePath = "/generate"
 
 // miiDone is the payload that ends a stream.

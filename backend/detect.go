@@ -9,36 +9,35 @@ import (
 	"slices"
 	"strings"
 
-	"tacho"
-	"tacho/internal/limit"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/limit"
 )
 
-// Auto is not a name for Find: it means that Detect asks the server what it is.
+// Auto tells the caller to run Detect. Find does not accept Auto.
 const Auto = "auto"
 
-// A sign is a page of a server and what is on it, by which a Kind is known.
-type sign struct {
+// A signature is a text on a page of a server that identifies a Kind.
+type signature struct {
 	path  string
-	holds string // in the page, with the blanks taken out of its JSON
-	doubt int    // signs of less doubt go before others
+	holds string // in the page; JSON is compared without white space
+	doubt int    // signatures with less doubt are tried first
 }
 
-// says is a sign by which a server names itself.
-func says(path, holds string) sign { return sign{path: path, holds: holds} }
+// certain is a signature with the server's own name.
+func certain(path, holds string) signature { return signature{path: path, holds: holds} }
 
-// shows is a page that servers of other kinds might imitate.
-func shows(path, holds string) sign { return sign{path: path, holds: holds, doubt: 1} }
+// likely is a signature that servers of other kinds might imitate.
+func likely(path, holds string) signature { return signature{path: path, holds: holds, doubt: 1} }
 
-// suggests is a page that many kinds have, and that is all there is to go by.
-func suggests(path, holds string) sign { return sign{path: path, holds: holds, doubt: mostDoubt} }
+// weak is a signature shared by many kinds, used if there is no better evidence.
+func weak(path, holds string) signature { return signature{path: path, holds: holds, doubt: maxDoubt} }
 
-const mostDoubt = 2
+const maxDoubt = 2
 
-// Detect finds out which protocol the server of o.Client speaks best, and says
-// by what it knows.
+// Detect finds the best protocol spoken by the server of o.Client, and returns the evidence.
 func Detect(ctx context.Context, o Options) (kind Kind, evidence string, err error) {
 	pages := map[view]*page{}
-	for doubt := range mostDoubt + 1 {
+	for doubt := range maxDoubt + 1 {
 		for _, k := range Kinds {
 			c, err := newClient(k, Options{Client: o.Client, APIKey: o.APIKey, Header: o.Header})
 			if err != nil {
@@ -57,15 +56,15 @@ func Detect(ctx context.Context, o Options) (kind Kind, evidence string, err err
 	return Kind{}, "", undetected(pages)
 }
 
-// undetected is the error for a server that shows no sign. A Failure has the
-// status, if a key is wanted.
+// undetected returns the error for a server without a known signature. If the server requires a key, the error is a
+// Failure with the status.
 func undetected(pages map[view]*page) error {
 	var asked []string
 	f := &tacho.Failure{Cause: tacho.Status}
 	missing := true
 	for v, p := range pages {
 		asked = append(asked, fmt.Sprintf("GET %s: status %d", p.path, p.status))
-		missing = missing && p.status == http.StatusNotFound && p.path != v.path // the address has a path of its own
+		missing = missing && p.status == http.StatusNotFound && p.path != v.path // the base URL includes a path
 		if p.status == http.StatusUnauthorized || p.status == http.StatusForbidden {
 			f.Status = p.status
 		}
@@ -78,15 +77,15 @@ func undetected(pages map[view]*page) error {
 		f.Message = tried
 		return f
 	case missing:
-		return fmt.Errorf("the server answers 404 at every path that was tried: check the path of --base-url, or name the protocol with --backend (%s)", tried)
+		return fmt.Errorf("the server answers 404 at every path: check the path of --base-url, or set --backend (tried %s)", tried)
 	}
-	return fmt.Errorf("cannot tell what the server is: name its protocol with --backend (%s)", tried)
+	return fmt.Errorf("cannot detect the server's protocol: set --backend (tried %s)", tried)
 }
 
-// A view is a page as the server shows it to a key in a certain header.
+// A view identifies a page by its path and by the header carrying the API key.
 type view struct{ path, keyName string }
 
-// look is a page, fetched unless it was before.
+// look returns a page and fetches the page on first use.
 func (c *client) look(ctx context.Context, pages map[view]*page, path string) (*page, error) {
 	v := view{path, c.keyName}
 	if pages[v] == nil {
@@ -99,25 +98,23 @@ func (c *client) look(ctx context.Context, pages map[view]*page, path string) (*
 	return pages[v], nil
 }
 
-// best is the Kind to use with a server of the client's: that one, or a better
-// one that the server speaks, too.
+// best returns the Kind of c, or a better Kind the server also speaks.
 func (c *client) best(ctx context.Context, evidence string) (Kind, string) {
-	if c.rather != nil {
-		if other, further := c.rather(ctx, c); other != nil {
+	if c.prefer != nil {
+		if other, further := c.prefer(ctx, c); other != nil {
 			return *other, evidence + ", " + further
 		}
 	}
 	return c.Kind, evidence
 }
 
-// openAPIPath is where servers built on FastAPI describe themselves.
+// openAPIPath is the path of the OpenAPI description of servers built on FastAPI.
 const openAPIPath = "/openapi.json"
 
-// known is the first of a Kind's signs of that doubt that the server shows; nil
-// if it shows none.
-func (k *Kind) known(doubt int, look func(path string) (*page, error)) (*sign, error) {
-	for i := range k.signs {
-		s := &k.signs[i]
+// known returns the first signature of k with the given doubt found on the server, or nil.
+func (k *Kind) known(doubt int, look func(path string) (*page, error)) (*signature, error) {
+	for i := range k.signatures {
+		s := &k.signatures[i]
 		if s.doubt != doubt {
 			continue
 		}
@@ -132,11 +129,11 @@ func (k *Kind) known(doubt int, look func(path string) (*page, error)) (*sign, e
 	return nil, nil
 }
 
-// A page is what a server answered.
+// A page is the response to a GET request.
 type page struct {
-	path   string // with that of the server's address
+	path   string // including the path of the base URL
 	status int
-	text   []byte // of a 200
+	text   []byte // only for status 200
 }
 
 func (c *client) fetch(ctx context.Context, path string) (*page, error) {
@@ -144,13 +141,13 @@ func (c *client) fetch(ctx context.Context, path string) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	status, text, err := c.put(req.WithContext(ctx), limit.Page)
+	status, text, err := c.roundTrip(req.WithContext(ctx), limit.Page)
 	if status == 0 {
 		return nil, err
 	}
 	p := &page{path: req.URL.Path, status: status}
 	if status != http.StatusOK || err != nil && len(text) < limit.Page {
-		return p, nil // half a page says nothing, unless it is a long one
+		return p, nil // ignore an incomplete page, unless it was cut at the limit
 	}
 	var compact bytes.Buffer
 	if json.Compact(&compact, text) == nil {

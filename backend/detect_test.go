@@ -7,15 +7,15 @@ import (
 	"strings"
 	"testing"
 
-	"tacho/backend"
-	"tacho/internal/memnet"
-	"tacho/transport"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/transport"
 )
 
 const tritonServer = `{"name":"triton","version":"2.60.0","extensions":[]}`
 
-// What real servers show, each with no more than it has.
-func TestDetectBySigns(t *testing.T) {
+// Detect recognises the pages of real servers, each reduced to the minimum.
+func TestDetectBySignatures(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pages map[string]string
 		want  string
@@ -72,9 +72,8 @@ func TestDetectBySigns(t *testing.T) {
 	}
 }
 
-// Each protocol has its own way to show a key, and some servers say nothing
-// without one.
-func TestDetectShowsTheKey(t *testing.T) {
+// Each protocol sends the API key in its own header, and some servers answer nothing without a key.
+func TestDetectSendsTheKey(t *testing.T) {
 	for want, tc := range map[string]struct{ header, value, path, page string }{
 		"vllm":      {"Authorization", "Bearer sk-1", "/v1/models", `{"object":"list","data":[{"id":"m","owned_by":"vllm"}]}`},
 		"anthropic": {"X-Api-Key", "sk-1", "/v1/models", `{"data":[{"type":"model","id":"m"}]}`},
@@ -102,8 +101,7 @@ func TestDetectShowsTheKey(t *testing.T) {
 	}
 }
 
-// A proxy that answers each client in its own words is asked in OpenAI's, which
-// it knows best.
+// A proxy that answers each client in the client's protocol is detected as OpenAI, the protocol it supports best.
 func TestDetectProxy(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -126,7 +124,7 @@ func TestDetectProxy(t *testing.T) {
 	}
 }
 
-// unreachable is a client of an address at which nothing listens.
+// unreachable returns a client for an address without a listener.
 func unreachable(t *testing.T) *transport.Client {
 	t.Helper()
 	network := &memnet.Network{}
@@ -150,6 +148,6 @@ func TestDetectFails(t *testing.T) {
 		t.Errorf("a server of nothing: %v", err)
 	}
 	if _, _, err := backend.Detect(t.Context(), backend.Options{Client: unreachable(t)}); err == nil || !strings.Contains(err.Error(), "refused") {
-		t.Errorf("nobody listens: %v", err)
+		t.Errorf("unreachable server: %v", err)
 	}
 }

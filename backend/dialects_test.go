@@ -2,25 +2,25 @@ package backend_test
 
 import "fmt"
 
-// A dialect is how a server of one Kind says the things that every server has
-// to say. A new Kind needs one entry in dialects to go through all trials.
+// A dialect produces the events of one Kind of server for the conformance tests. A new Kind needs one entry in
+// dialects.
 type dialect struct {
-	token   func(text string, n int) string // an event with the n-th token, from 1
-	last    func(text string) string        // the events that end a stream; text is all of it
-	empty   string                          // a complete stream without a token
-	failure string                          // an event that says "out of memory"
-	done    string                          // what follows even a failure
-	whole   string                          // a whole answer, not streamed
-	counted bool                            // last has the server's counts, prompt 7 and output 3
-	finish  string                          // the finish reason that last gives
+	token   func(text string, n int) string // event with token n, starting at 1
+	last    func(text string) string        // events that end a stream; text is the complete text
+	empty   string                          // complete stream without a token
+	failure string                          // event with the error "out of memory"
+	done    string                          // sent even after a failure
+	whole   string                          // complete response in one document
+	counted bool                            // last carries the server's token counts, prompt 7 and output 3
+	finish  string                          // finish reason in last
 
-	lines      bool               // JSON lines instead of events
-	unmarked   bool               // a stream has no end mark
-	closes     bool               // a stream that never began may be over
-	lastEvents func(seen int) int // token events in last, after so many before it
+	lines      bool               // JSON lines instead of server-sent events
+	unmarked   bool               // the stream has no end mark
+	closes     bool               // a stream without events may be complete
+	lastEvents func(seen int) int // number of token events in last, given the number before
 }
 
-// event is a payload as the dialect frames it.
+// event frames a payload.
 func (d *dialect) event(payload string) string {
 	if d.lines {
 		return payload + "\n"
@@ -28,13 +28,13 @@ func (d *dialect) event(payload string) string {
 	return "data: " + payload + "\n\n"
 }
 
-// Documents that several kinds share.
+// Documents shared by several kinds.
 const (
 	embeddingDocument = `{"id":"embd-1","object":"list","created":1,"model":"m","data":[{"index":0,"object":"embedding","embedding":[0.5,-1e-3]}],"usage":{"prompt_tokens":7,"total_tokens":7,"completion_tokens":0,"prompt_tokens_details":null}}`
 	infinityDocument  = `{"object":"embedding","data":[{"object":"embedding","embedding":[0.5,-1e-3],"index":0}],"model":"m","usage":{"prompt_tokens":7,"total_tokens":7},"id":"infinity-1","created":1}`
 )
 
-// documents are the answers of kinds that read and do not write.
+// documents are the responses of kinds without text output.
 var documents = map[string]string{
 	"openai-embeddings":         `{"object":"list","data":[{"object":"embedding","index":0,"embedding":"AAAA"}],"model":"m","usage":{"prompt_tokens":7,"total_tokens":7}}`,
 	"openai-embeddings-chat":    embeddingDocument,
@@ -77,7 +77,7 @@ var dialects = map[string]dialect{
 			return fmt.Sprintf("data:{\"index\":1,\"token\":{\"id\":34,\"text\":%q,\"logprob\":-0.1,\"special\":false},\"generated_text\":null,\"details\":null}\n\n", text)
 		},
 		last: func(text string) string {
-			// The last token of the trials is this one, and it is special.
+			// The last token of the trials is this special token.
 			return fmt.Sprintf("data:{\"index\":3,\"token\":{\"id\":2,\"text\":\"</s>\",\"special\":true},\"generated_text\":%q,\"details\":{\"finish_reason\":\"eos_token\",\"generated_tokens\":3,\"seed\":null,\"input_length\":7}}\n\n", text)
 		},
 		lastEvents: func(int) int { return 1 },
@@ -151,7 +151,7 @@ var responses = dialect{
 	counted: true, finish: "max_output_tokens",
 }
 
-// sglang sends increments here; what it says by default is in TestSGLang.
+// sglang streams increments here; TestSGLang covers the default format.
 var sglang = dialect{
 	token: func(text string, n int) string {
 		return fmt.Sprintf("data: {\"text\":%q,\"output_ids\":[9],\"meta_info\":{\"id\":\"1\",\"finish_reason\":null,\"prompt_tokens\":7,\"completion_tokens\":%d,\"cached_tokens\":0}}\n\n", text, n)
@@ -223,17 +223,17 @@ var llama = dialect{
 	counted:    true, finish: "limit",
 }
 
-func ollama(said func(text string) string) dialect {
+func ollama(member func(text string) string) dialect {
 	return dialect{
 		token: func(text string, _ int) string {
-			return fmt.Sprintf("{\"model\":\"m\",\"created_at\":\"2026-01-01T00:00:00Z\",%s,\"done\":false}\n", said(text))
+			return fmt.Sprintf("{\"model\":\"m\",\"created_at\":\"2026-01-01T00:00:00Z\",%s,\"done\":false}\n", member(text))
 		},
 		last: func(string) string {
-			return fmt.Sprintf("{\"model\":\"m\",%s,\"done\":true,\"done_reason\":\"length\",\"total_duration\":5000000,\"prompt_eval_count\":7,\"eval_count\":3,\"eval_duration\":2000000}\n", said(""))
+			return fmt.Sprintf("{\"model\":\"m\",%s,\"done\":true,\"done_reason\":\"length\",\"total_duration\":5000000,\"prompt_eval_count\":7,\"eval_count\":3,\"eval_duration\":2000000}\n", member(""))
 		},
 		empty:   "{\"done\":true,\"done_reason\":\"stop\"}\n",
 		failure: "{\"error\":\"out of memory\"}\n",
-		whole:   `{"model":"m",` + said("abc") + `,"done":true,"done_reason":"length"}`,
+		whole:   `{"model":"m",` + member("abc") + `,"done":true,"done_reason":"length"}`,
 		counted: true, finish: "length",
 		lines: true,
 	}

@@ -5,22 +5,22 @@ import (
 	"errors"
 	"fmt"
 
-	"tacho"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
-// The embeddings endpoint with messages, as vLLM has it for models that read
-// pictures. What sets the three apart is the words that go with a picture.
+// vLLM's embeddings endpoint with messages, for models that read images. The three kinds differ in the text sent
+// with an image.
 var (
 	openAIEmbeddingsChat = embeddingsChat("openai-embeddings-chat",
-		"the embeddings endpoint with messages, as vLLM has it: text or messages, with pictures in them; no tokens out", nil)
+		"vLLM's embeddings endpoint with messages: text or messages, with images; no output tokens", nil)
 	openAIEmbeddingsCLIP = embeddingsChat("openai-embeddings-clip",
-		"the same for CLIP, which reads a picture or a text: the text beside a picture is left out", clipParts)
+		"the same for CLIP, which reads an image or a text: the text next to an image is dropped", clipParts)
 	openAIEmbeddingsVLM2Vec = embeddingsChat("openai-embeddings-vlm2vec",
-		"the same for VLM2Vec: pictures come first, and the text asks for the picture alone or, every other time, for picture and prompt", vlm2vecParts)
+		"the same for VLM2Vec: images come first, and the text alternates between the image alone and image with prompt", vlm2vecParts)
 )
 
-func embeddingsChat(name, doc string, as wording) Kind {
+func embeddingsChat(name, doc string, as promptFormat) Kind {
 	return pools(Kind{
 		Name:     name,
 		Doc:      doc,
@@ -31,20 +31,19 @@ func embeddingsChat(name, doc string, as wording) Kind {
 	})
 }
 
-// A wording is how the text and the pictures of one prompt are put to a model.
-type wording func(r *tacho.Request, text string, pictures []any) (parts []any)
+// A promptFormat arranges the text and the images of one prompt for a model.
+type promptFormat func(r *tacho.Request, text string, pictures []any) (parts []any)
 
-// encodeEmbeddingsChat writes a conversation. A prompt with pictures in it is
-// worded as the model wants it; whatever is more than one message is somebody's
-// own conversation, and stays as it is.
-func encodeEmbeddingsChat(as wording) func(*Options, *tacho.Request) ([]byte, error) {
+// encodeEmbeddingsChat encodes a conversation. A single message with images is formatted for the model.
+// Conversations of several messages are sent unchanged, because they come from the user's own data.
+func encodeEmbeddingsChat(as promptFormat) func(*Options, *tacho.Request) ([]byte, error) {
 	return func(o *Options, r *tacho.Request) ([]byte, error) {
 		if _, several := r.Extra["input"]; several {
-			return nil, errors.New("the endpoint takes one conversation in a request: leave --random-batch-size out, or use openai-embeddings")
+			return nil, errors.New("the endpoint accepts one conversation per request: remove --random-batch-size, or use openai-embeddings")
 		}
 		messages := chatMessages(&r.Input)
 		if in := r.Input.Messages; as != nil && len(in) == 1 && in[0].HasMedia() {
-			pictures, err := picturesOf(&in[0])
+			pictures, err := mediaPartsOf(&in[0])
 			if err != nil {
 				return nil, err
 			}
@@ -59,33 +58,33 @@ func encodeEmbeddingsChat(as wording) func(*Options, *tacho.Request) ([]byte, er
 		return marshalWith(&struct {
 			Model    string               `json:"model,omitempty"`
 			Messages []wire.OpenAIMessage `json:"messages"`
-			Truncate int                  `json:"truncate_prompt_tokens"` // -1: to what the model takes
+			Truncate int                  `json:"truncate_prompt_tokens"` // -1 truncates to the model's maximum
 		}{modelOf(o, r), messages, -1}, o.Extra, r.Extra)
 	}
 }
 
-// A said is a part with a text, even an empty one.
-type said struct {
+// A textContent is a text part. The text may be empty.
+type textContent struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
 }
 
-// clipParts leave the text empty: the model takes one of the two.
+// clipParts sends an empty text, because the model reads either a text or an image.
 func clipParts(_ *tacho.Request, _ string, pictures []any) []any {
-	return append([]any{said{"text", ""}}, pictures...)
+	return append([]any{textContent{"text", ""}}, pictures...)
 }
 
-// vlm2vecParts have the words that the model was trained with.
+// vlm2vecParts uses the instructions the model was trained with.
 func vlm2vecParts(r *tacho.Request, text string, pictures []any) []any {
 	words := "Represent the given image."
 	if r.Session%2 == 1 {
 		words = "Represent the given image with the following question: " + text
 	}
-	return append(pictures, said{"text", words})
+	return append(pictures, textContent{"text", words})
 }
 
-// picturesOf are the parts of a message that are no text, as they came.
-func picturesOf(m *tacho.Message) ([]any, error) {
+// mediaPartsOf returns the parts of a message other than text, unchanged.
+func mediaPartsOf(m *tacho.Message) ([]any, error) {
 	var all struct {
 		Content []rawJSON `json:"content"`
 	}
@@ -94,7 +93,7 @@ func picturesOf(m *tacho.Message) ([]any, error) {
 	}
 	var out []any
 	for i, raw := range all.Content {
-		var p said
+		var p textContent
 		if err := json.Unmarshal(raw, &p); err != nil {
 			return nil, fmt.Errorf("part %d: %w", i, err)
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// command is tacho itself, built for the test.
+// command builds tacho for the test and returns its path.
 func command(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "tacho")
@@ -19,9 +19,8 @@ func command(t *testing.T) string {
 	return binary
 }
 
-// measure has tacho send twelve random prompts to a server, all of which must
-// be answered, and returns what it says of them. The models here have a few
-// hundred tokens, fewer than the ids that random prompts are usually drawn from.
+// measure runs tacho with twelve random prompts against a server and returns the output. All requests must succeed.
+// The models here have a few hundred tokens, fewer than the default range of random token ids.
 func measure(t *testing.T, server string, flags ...string) string {
 	t.Helper()
 	words := append([]string{
@@ -30,9 +29,9 @@ func measure(t *testing.T, server string, flags ...string) string {
 	}, flags...)
 	cmd := exec.CommandContext(t.Context(), command(t), words...)
 	cmd.Env = append(cmd.Environ(), "OPENAI_API_KEY="+engineKey)
-	out, _ := cmd.CombinedOutput() // a verdict on so short a run is not asked for
-	if said := string(out); !strings.Contains(said, "Successful requests:                     12 ") && !strings.Contains(said, "Successful requests:                     12\n") {
-		t.Errorf("%s: not all of 12 requests succeeded:\n%s", strings.Join(flags, " "), said)
+	out, _ := cmd.CombinedOutput() // ignore the verdict on a short run
+	if output := string(out); !strings.Contains(output, "Successful requests:                     12 ") && !strings.Contains(output, "Successful requests:                     12\n") {
+		t.Errorf("%s: not all of 12 requests succeeded:\n%s", strings.Join(flags, " "), output)
 	}
 	return string(out)
 }

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// litellmPackage is the gateway that many servers stand behind.
+// litellmPackage is a gateway used in front of many servers.
 const litellmPackage = "litellm[proxy]==1.106.2"
 
-// A gateway reads an engine's streams and writes its own: it ends those of the
-// responses endpoint as OpenAI ends a chat, for one.
+// Streams rewritten by a gateway are decoded correctly. For example, LiteLLM ends streams of the responses endpoint
+// with [DONE], as in OpenAI's chat protocol.
 func TestEngineLiteLLM(t *testing.T) {
 	python := installed(t, "litellm", litellmPackage)
 	config := filepath.Join(t.TempDir(), "config.yaml")
@@ -27,7 +27,7 @@ func TestEngineLiteLLM(t *testing.T) {
 	server := startServer(t, cmd, "Uvicorn running on ")
 	for _, name := range []string{"openai-chat", "openai-responses"} {
 		t.Run(name, func(t *testing.T) {
-			got := converse(t, "litellm", server, find(t, name))
+			got := recordStream(t, "litellm", server, find(t, name))
 			t.Logf("%d tokens in %d events, finish %q", got.Output, len(got.Events), got.Finish)
 		})
 	}

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
-	"tacho/backend"
-	"tacho/instrument"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/instrument"
 )
 
-// llamaPackage is llama.cpp with its own HTTP server, in a Python wheel.
+// llamaPackage is llama.cpp with its own HTTP server as a Python wheel.
 const llamaPackage = "xllamacpp==2026.10.11549"
 
 const llamaScript = `
@@ -31,7 +31,7 @@ print("tacho: listening on", server.listening_address, flush=True)
 sys.stdin.read()
 `
 
-// startLlama runs llama.cpp's server with a model of random weights.
+// startLlama runs llama.cpp's server with random weights.
 func startLlama(t *testing.T, words ...string) string {
 	t.Helper()
 	cmd := exec.Command(installed(t, "engines", llamaPackage), append([]string{"-c", llamaScript, tinyModel(t)}, words...)...)
@@ -40,13 +40,13 @@ func startLlama(t *testing.T, words ...string) string {
 		t.Fatal(err)
 	}
 	address := startServer(t, cmd, "tacho: listening on ")
-	t.Cleanup(func() { _ = stdin.Close() }) // which ends it
+	t.Cleanup(func() { _ = stdin.Close() }) // stops the server
 	return address
 }
 
 func TestEngineLlamaCPP(t *testing.T) {
 	server := startLlama(t)
-	if kind, evidence := taken(t, server); kind != "llamacpp" {
+	if kind, evidence := detected(t, server); kind != "llamacpp" {
 		t.Errorf("taken for %q by %q", kind, evidence)
 	}
 	page := []instrument.Target{{URL: server + "/metrics"}}
@@ -57,19 +57,19 @@ func TestEngineLlamaCPP(t *testing.T) {
 	before := readPage()
 	generated := 0
 	for _, name := range []string{"llamacpp", "openai", "openai-chat", "openai-responses", "anthropic"} {
-		t.Run(name, func(t *testing.T) { generated += speakLlama(t, server, find(t, name)) })
-		// The server says that it keeps connections, and closes them behind a stream.
+		t.Run(name, func(t *testing.T) { generated += checkLlama(t, server, find(t, name)) })
+		// The server announces keep-alive, but closes connections after a stream.
 		t.Run(name+" by many", func(t *testing.T) {
-			client, again := crowd(t, server, find(t, name))
+			client, again := sendConcurrently(t, server, find(t, name))
 			t.Logf("%d requests started over", again)
 			if client.Keeps() {
 				t.Error("the server is taken for one that keeps connections")
 			}
 		})
 	}
-	// It says how many tokens its model has: ids are drawn among those.
-	if said := measure(t, server, "--backend", "llamacpp"); strings.Contains(said, "as text") {
-		t.Errorf("it was sent text:\n%s", said)
+	// The server reports its vocabulary size, so random ids are drawn from the vocabulary.
+	if output := measure(t, server, "--backend", "llamacpp"); strings.Contains(output, "as text") {
+		t.Errorf("the prompts were sent as text:\n%s", output)
 	}
 	in := instrument.Summarize(append(before, readPage()...), time.Since(epoch).Seconds())
 	if len(in) != 1 || in[0].GenerationTokens == nil || *in[0].GenerationTokens < float64(generated) || in[0].Running == nil {
@@ -77,8 +77,8 @@ func TestEngineLlamaCPP(t *testing.T) {
 	}
 }
 
-// speakLlama has a conversation with llama.cpp's server in one of its protocols.
-func speakLlama(t *testing.T, server string, kind backend.Kind) (generated int) {
+// checkLlama checks one protocol of llama.cpp's server.
+func checkLlama(t *testing.T, server string, kind backend.Kind) (generated int) {
 	b := newBackend(t, kind.Name, server, backend.Options{Model: "tiny"})
 	models, err := b.(backend.Server).Models(t.Context())
 	if err != nil || len(models) != 1 || models[0].ID != "tiny" || kind.Name == "llamacpp" && models[0].MaxLen != 512 {
@@ -91,7 +91,7 @@ func speakLlama(t *testing.T, server string, kind backend.Kind) (generated int) 
 	if err != nil && kind.Name == "llamacpp" {
 		t.Errorf("count: %v", err)
 	}
-	got := converse(t, "llamacpp", server, kind)
+	got := recordStream(t, "llamacpp", server, kind)
 	if got.Output != askTokens && kind.ExactLength {
 		t.Errorf("%d tokens, and %d were asked for", got.Output, askTokens)
 	}
@@ -104,8 +104,7 @@ func speakLlama(t *testing.T, server string, kind backend.Kind) (generated int) 
 			t.Errorf("prompt %d and %d, %d tokens in events, times %+v of %v", got.Usage.Prompt, prompt, sum, got.Server, got.End)
 		}
 	}
-	// Its messages endpoint leaves out the event that has the count when the
-	// first token is not a whole character.
+	// The messages endpoint omits the event with the count if the first token is not a complete character.
 	if got.Usage.Prompt == 0 && kind.Name != "anthropic" {
 		t.Errorf("the prompt was not counted: %+v", got.Usage)
 	}
@@ -116,21 +115,21 @@ func speakLlama(t *testing.T, server string, kind backend.Kind) (generated int) 
 	return got.Output
 }
 
-// llamaPythonPackage is another server around llama.cpp. It is built from source
-// when it is installed, which takes some ten minutes.
+// llamaPythonPackage is another server based on llama.cpp. It is built from source at installation, which takes
+// about ten minutes.
 const llamaPythonPackage = "llama-cpp-python[server]==0.3.36"
 
-// A server that takes no token ids in a prompt, and wants a UUID for a request's id.
+// llama-cpp-python rejects token ids in a prompt and requires a UUID as request id.
 func TestEngineLlamaCPPPython(t *testing.T) {
 	python := installed(t, "llama-cpp-python", llamaPythonPackage)
 	cmd := exec.Command(python, "-m", "llama_cpp.server", "--model", tinyModel(t), "--model_alias", "tiny", "--n_ctx", "512", "--host", "127.0.0.1", "--port", freePort(t))
 	server := startServer(t, cmd, "Uvicorn running on ")
-	if said := measure(t, server, "--backend", "openai", "--request-id-format", "uuid"); !strings.Contains(said, "refused a prompt of token ids") {
-		t.Errorf("it takes no ids, and that is not said:\n%s", said)
+	if output := measure(t, server, "--backend", "openai", "--request-id-format", "uuid"); !strings.Contains(output, "refused a prompt of token ids") {
+		t.Errorf("the output does not mention the switch to text:\n%s", output)
 	}
 }
 
-// A model that reads only, on the same server.
+// llama.cpp's server answers embedding requests.
 func TestEngineLlamaCPPEmbeddings(t *testing.T) {
 	server := startLlama(t, "embedding")
 	var rec recorder

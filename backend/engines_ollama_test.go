@@ -11,12 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho"
-	"tacho/backend"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/backend"
 )
 
-// startOllama runs the server that `make` has built, with a model of random
-// weights named tiny.
+// startOllama runs the server built by `make`, with a model of random weights named tiny.
 func startOllama(t *testing.T) string {
 	t.Helper()
 	program := os.Getenv("OLLAMA")
@@ -43,14 +42,14 @@ func startOllama(t *testing.T) string {
 
 func TestEngineOllama(t *testing.T) {
 	server := startOllama(t)
-	if kind, evidence := taken(t, server); kind != "ollama" {
+	if kind, evidence := detected(t, server); kind != "ollama" {
 		t.Errorf("taken for %q by %q", kind, evidence)
 	}
 	for _, name := range []string{"ollama", "ollama-chat", "openai", "openai-chat", "openai-responses", "anthropic"} {
 		kind := find(t, name)
-		t.Run(name, func(t *testing.T) { speakOllama(t, server, kind) })
+		t.Run(name, func(t *testing.T) { checkOllama(t, server, kind) })
 		t.Run(name+" by many", func(t *testing.T) {
-			if client, again := crowd(t, server, kind); !client.Keeps() || again > 0 {
+			if client, again := sendConcurrently(t, server, kind); !client.Keeps() || again > 0 {
 				t.Errorf("it keeps connections: %v; %d requests started over", client.Keeps(), again)
 			}
 		})
@@ -70,20 +69,20 @@ func TestEngineOllama(t *testing.T) {
 	})
 }
 
-// speakOllama has a conversation with the server in one of its protocols.
-func speakOllama(t *testing.T, server string, kind backend.Kind) {
+// checkOllama checks one protocol of the server.
+func checkOllama(t *testing.T, server string, kind backend.Kind) {
 	b := newBackend(t, kind.Name, server, backend.Options{Model: "tiny"})
 	own := strings.HasPrefix(kind.Name, "ollama")
 	want := backend.Model{ID: "tiny:latest"}
 	if own {
-		want = backend.Model{ID: "tiny", MaxLen: 512} // as we name it, and with the context it was made with
+		want = backend.Model{ID: "tiny", MaxLen: 512} // the name used by the test, and the context length the model was created with
 	}
 	models, err := b.(backend.Server).Models(t.Context())
 	if diff := cmp.Diff([]backend.Model{want}, models); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	got := converse(t, "ollama", server, kind)
-	if want := len("on the other hand") - 5; got.Usage.Prompt != want { // the vocabulary has five pairs that are in it
+	got := recordStream(t, "ollama", server, kind)
+	if want := len("on the other hand") - 5; got.Usage.Prompt != want { // the text contains five pairs of the vocabulary
 		t.Errorf("prompt of %d tokens, want %d", got.Usage.Prompt, want)
 	}
 	if own && (got.Server == nil || got.Server.Prefill <= 0 || got.Server.Decode <= 0 || got.Server.Total > got.End) {

@@ -5,14 +5,13 @@ package backend_test
 import (
 	"testing"
 
-	"tacho"
-	"tacho/backend"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/backend"
 )
 
-// speakShortly wants of a real server what simulators are too regular for:
-// answers of one token, which need not have a text, and answers that stop by
-// themselves, whose last token has none.
-func speakShortly(t *testing.T, server string, kind backend.Kind) {
+// checkShortAnswers checks cases that simulators do not produce: answers of one token, possibly without text, and
+// answers that stop on their own, with a last token without text.
+func checkShortAnswers(t *testing.T, server string, kind backend.Kind) {
 	t.Helper()
 	const each = 30
 	one := newBackend(t, kind.Name, server, backend.Options{Model: "tiny", KeepText: true})
@@ -45,8 +44,8 @@ func speakShortly(t *testing.T, server string, kind backend.Kind) {
 	if stopped < each/2 {
 		t.Error("hardly an answer stopped by itself")
 	}
-	// A busy server sends some tokens together; and these two say nothing of a
-	// token that is not a whole character.
+	// A busy server sends some tokens together, and these two protocols send nothing for a token without a complete
+	// character.
 	if bytewise := kind.Name == "openai-responses" || kind.Name == "anthropic"; alone == 0 || !bytewise && alone < each/4 {
 		t.Error("the token that stops an answer has no event")
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// llamaServe is llama.cpp's server as a command: a model, a port, and how many
-// requests it serves at once. It has a process of its own, as larger engines do.
+// llamaServe is llama.cpp's server as a command with a model, a port and a number of slots. It runs in a separate
+// process, like larger engines.
 const llamaServe = `
 import subprocess, sys, threading, xllamacpp
 subprocess.Popen(["sleep", "1000"])
@@ -26,8 +26,8 @@ print("listening on", server.listening_address, flush=True)
 threading.Event().wait()
 `
 
-// A sweep over the settings of a real server leaves no process behind: when all
-// is well, when a setting fails, on Ctrl-C, and when tacho itself is killed.
+// A sweep over the settings of a real server leaves no process behind: after success, after a failed setting, after
+// Ctrl-C, and after tacho is killed.
 func TestEngineSweepLlamaCPP(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "serve.py")
 	if err := os.WriteFile(script, []byte(llamaServe), 0o600); err != nil {
@@ -43,28 +43,28 @@ func TestEngineSweepLlamaCPP(t *testing.T) {
 	s.isStopped(t, "1", os.Kill)
 }
 
-// An engineSweep is what all sweeps of one server have in common.
+// An engineSweep holds the settings common to all sweeps of one server.
 type engineSweep struct {
 	binary, serve, param string
 	env                  []string
 }
 
-// start begins a sweep. All its processes carry a mark in their environment.
-func (s *engineSweep) start(t *testing.T, values, prompts string) (cmd *exec.Cmd, said *strings.Builder, mark, runs string) {
+// start starts a sweep. All its processes carry a mark in their environment.
+func (s *engineSweep) start(t *testing.T, values, prompts string) (cmd *exec.Cmd, output *strings.Builder, mark, runs string) {
 	t.Helper()
-	mark, runs, said = "TACHO_SWEEP_TEST="+t.TempDir(), t.TempDir(), &strings.Builder{}
+	mark, runs, output = "TACHO_SWEEP_TEST="+t.TempDir(), t.TempDir(), &strings.Builder{}
 	cmd = exec.CommandContext(t.Context(), s.binary, "sweep", "--serve-cmd", s.serve, "--serve-param", s.param+"="+values, "--",
 		"--model", "tiny", "--num-prompts", prompts, "--max-concurrency", "2", "--random-input-len", "16", "--random-output-len", "8",
 		"--runs-dir", runs, "--label", "sweep", "--disable-tqdm")
 	cmd.Env = append(append(os.Environ(), s.env...), mark)
-	cmd.Stdout, cmd.Stderr = said, said
+	cmd.Stdout, cmd.Stderr = output, output
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return cmd, said, mark, runs
+	return cmd, output, mark, runs
 }
 
-// marked are the processes that carry a mark.
+// marked returns the processes with the mark.
 func marked(mark string) (out []string) {
 	places, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, place := range places {
@@ -76,9 +76,8 @@ func marked(mark string) (out []string) {
 	return out
 }
 
-// gone fails where processes of a sweep are left; those that were just killed
-// have a moment to end.
-func gone(t *testing.T, when, mark string) {
+// checkNoProcesses fails if processes of a sweep remain. Killed processes get a moment to end.
+func checkNoProcesses(t *testing.T, when, mark string) {
 	t.Helper()
 	left := marked(mark)
 	for deadline := time.Now().Add(30 * time.Second); len(left) > 0 && time.Now().Before(deadline); left = marked(mark) {
@@ -91,14 +90,14 @@ func gone(t *testing.T, when, mark string) {
 
 func (s *engineSweep) succeeds(t *testing.T, values string) {
 	t.Helper()
-	cmd, said, mark, runs := s.start(t, values, "24")
-	_ = cmd.Wait() // a verdict on so short a run is not asked for
-	gone(t, "success", mark)
-	all := said.String()
+	cmd, output, mark, runs := s.start(t, values, "24")
+	_ = cmd.Wait() // ignore the verdict on a short run
+	checkNoProcesses(t, "success", mark)
+	all := output.String()
 	t.Log(all[max(0, len(all)-2500):])
 	for i, value := range strings.Split(values, ",") {
 		if !strings.Contains(all, s.param+"="+value) {
-			t.Errorf("nothing is said of %s=%s", s.param, value)
+			t.Errorf("the output does not mention %s=%s", s.param, value)
 		}
 		logs, _ := filepath.Glob(filepath.Join(runs, "*-sweep", "serve-"+string(rune('0'+i))+".log"))
 		if info, err := os.Stat(strings.Join(logs, "")); err != nil || info.Size() == 0 {
@@ -110,21 +109,21 @@ func (s *engineSweep) succeeds(t *testing.T, values string) {
 	}
 }
 
-// fails has a last setting with which the server does not start.
+// fails runs a sweep with a last setting that prevents the server from starting.
 func (s *engineSweep) fails(t *testing.T, values, why string) {
 	t.Helper()
-	cmd, said, mark, _ := s.start(t, values, "8")
+	cmd, output, mark, _ := s.start(t, values, "8")
 	err := cmd.Wait()
-	gone(t, "failure", mark)
-	if all := said.String(); err == nil || !strings.Contains(all, "the server ended by itself") || !strings.Contains(all, why) {
+	checkNoProcesses(t, "failure", mark)
+	if all := output.String(); err == nil || !strings.Contains(all, "the server ended by itself") || !strings.Contains(all, why) {
 		t.Errorf("%v\n%s", err, all)
 	}
 }
 
-// isStopped sends tacho a signal while it measures.
+// isStopped sends tacho a signal during the measurement.
 func (s *engineSweep) isStopped(t *testing.T, values string, signal os.Signal) {
 	t.Helper()
-	cmd, said, mark, runs := s.start(t, values, "2000")
+	cmd, output, mark, runs := s.start(t, values, "2000")
 	measures := func() bool {
 		files, _ := filepath.Glob(filepath.Join(runs, "*-sweep", "records.jsonl"))
 		info, err := os.Stat(strings.Join(files, ""))
@@ -134,7 +133,7 @@ func (s *engineSweep) isStopped(t *testing.T, values string, signal os.Signal) {
 		if time.Now().After(deadline) {
 			_ = cmd.Process.Signal(syscall.SIGTERM)
 			_ = cmd.Wait()
-			t.Fatalf("nothing was measured:\n%s", said)
+			t.Fatalf("nothing was measured:\n%s", output)
 		}
 	}
 	if n := len(marked(mark)); n < 2 {
@@ -142,5 +141,5 @@ func (s *engineSweep) isStopped(t *testing.T, values string, signal os.Signal) {
 	}
 	_ = cmd.Process.Signal(signal)
 	_ = cmd.Wait()
-	gone(t, signal.String(), mark)
+	checkNoProcesses(t, signal.String(), mark)
 }

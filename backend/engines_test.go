@@ -23,17 +23,16 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
-	"tacho/backend"
-	"tacho/transport"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/transport"
 )
 
-// Tests against real servers, as far as package registries have them: `make
-// test-engines`. With -update the streams are kept in testdata/engines, where
-// TestCapturedStreams reads them without any server.
+// Tests with real servers, if available from package registries: `make test-engines`. With -update, the streams are
+// stored in testdata/engines, and TestCapturedStreams reads them without a server.
 var update = flag.Bool("update", false, "keep the streams of the servers in testdata/engines")
 
-// installed is a Python environment with a package in it, below .cache.
+// installed returns the Python of an environment with the package, below .cache.
 func installed(t *testing.T, name, pkg string) (python string) {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", ".cache", name))
@@ -56,7 +55,7 @@ func installed(t *testing.T, name, pkg string) (python string) {
 	return python
 }
 
-// tinyModel is a model of random weights, in a file.
+// tinyModel returns the file of a model with random weights.
 func tinyModel(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tiny.gguf")
@@ -66,8 +65,7 @@ func tinyModel(t *testing.T) string {
 	return path
 }
 
-// startServer runs a server until the test ends, and finds its address behind a
-// word in what it says.
+// startServer runs a server until the test ends. startServer finds the address after word in the server's output.
 func startServer(t *testing.T, cmd *exec.Cmd, word string) string {
 	t.Helper()
 	out, in, err := os.Pipe()
@@ -78,7 +76,7 @@ func startServer(t *testing.T, cmd *exec.Cmd, word string) string {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	_ = in.Close() // it is the server's now
+	_ = in.Close() // the server owns the pipe now
 	t.Cleanup(func() { _ = cmd.Process.Signal(os.Interrupt); _ = cmd.Wait(); _ = out.Close() })
 	var log strings.Builder
 	lines := bufio.NewScanner(out)
@@ -93,8 +91,7 @@ func startServer(t *testing.T, cmd *exec.Cmd, word string) string {
 	return ""
 }
 
-// freePort is one that nobody listens on: this server does not say which it
-// took.
+// freePort returns an unused port, because this server does not report its port.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -105,7 +102,7 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
-// A recorder passes requests on to a server and keeps what it answers.
+// A recorder forwards requests to a server and stores the responses.
 type recorder struct {
 	mu   sync.Mutex
 	last bytes.Buffer
@@ -155,8 +152,8 @@ func (r *recorder) keep(t *testing.T, name string) {
 	}
 }
 
-// taken is what Detect says of a server.
-func taken(t *testing.T, server string) (kind, evidence string) {
+// detected returns the result of Detect.
+func detected(t *testing.T, server string) (kind, evidence string) {
 	t.Helper()
 	client, err := transport.New(transport.Options{BaseURL: server})
 	if err != nil {
@@ -170,14 +167,14 @@ func taken(t *testing.T, server string) (kind, evidence string) {
 	return found.Name, evidence
 }
 
-// engineKey is the key of the servers that do not start without one.
+// engineKey is the API key for servers that require one.
 var engineKey = "sk-" + rand.Text()
 
-// askTokens is how many tokens the conversations with servers ask for.
+// askTokens is the number of tokens requested from real servers.
 const askTokens = 24
 
-// converse has a server answer in one of its protocols, and keeps what it said.
-func converse(t *testing.T, engine, server string, kind backend.Kind) *tacho.Record {
+// recordStream sends a request in one of the server's protocols and stores the response.
+func recordStream(t *testing.T, engine, server string, kind backend.Kind) *tacho.Record {
 	t.Helper()
 	var rec recorder
 	b := newBackend(t, kind.Name, rec.start(t, server), backend.Options{Model: "tiny", APIKey: engineKey, KeepText: true, Extra: map[string]any{"seed": 3}})
@@ -194,9 +191,9 @@ func converse(t *testing.T, engine, server string, kind backend.Kind) *tacho.Rec
 	return got
 }
 
-// crowd sends requests of a kind from several workers over one transport, and
-// says how many of them started over.
-func crowd(t *testing.T, server string, kind backend.Kind) (client *transport.Client, startedOver int) {
+// sendConcurrently sends requests of a kind from several workers over one transport and returns the number of
+// requests started over.
+func sendConcurrently(t *testing.T, server string, kind backend.Kind) (client *transport.Client, startedOver int) {
 	t.Helper()
 	const workers, each = 16, 12
 	client, err := transport.New(transport.Options{BaseURL: server})

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What the simulator is held to is what vLLM does; -update writes it down anew.
+// vLLM's reactions match the ones recorded for the simulator; -update records them again.
 func TestEngineVLLMReactions(t *testing.T) {
 	server := startVLLM(t)
 	var b bytes.Buffer

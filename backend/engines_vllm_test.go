@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
-	"tacho/backend"
-	"tacho/instrument"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/instrument"
 )
 
-// startVLLM runs vLLM on processors, which takes a minute or two to start.
+// startVLLM runs vLLM on CPUs, which takes one or two minutes to start.
 func startVLLM(t *testing.T, words ...string) string {
 	t.Helper()
 	python := os.Getenv("VLLM")
@@ -37,7 +37,7 @@ func startVLLM(t *testing.T, words ...string) string {
 	cmd := exec.Command(python, words...)
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "VLLM_CPU_KVCACHE_SPACE=1", "VLLM_CPU_OMP_THREADS_BIND=nobind",
 		"OMP_NUM_THREADS=1", "HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1", "VLLM_SERVER_DEV_MODE=1")
-	startServer(t, cmd, "Application startup complete") // and listens a moment later
+	startServer(t, cmd, "Application startup complete") // listens a moment later
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-time.After(100 * time.Millisecond) {
 		if c, err := net.Dial("tcp", "127.0.0.1:"+port); err == nil {
 			_ = c.Close()
@@ -50,7 +50,7 @@ func startVLLM(t *testing.T, words ...string) string {
 
 func TestEngineVLLM(t *testing.T) {
 	server := startVLLM(t, "--enable-prompt-tokens-details", "--enable-per-request-metrics")
-	if kind, evidence := taken(t, server); kind != "vllm" {
+	if kind, evidence := detected(t, server); kind != "vllm" {
 		t.Errorf("taken for %q by %q", kind, evidence)
 	}
 	page := []instrument.Target{{URL: server + "/metrics"}}
@@ -62,20 +62,20 @@ func TestEngineVLLM(t *testing.T) {
 	generated := 0
 	for _, name := range []string{"vllm", "openai", "openai-chat", "openai-responses", "anthropic"} {
 		kind := find(t, name)
-		t.Run(name, func(t *testing.T) { generated += speakVLLM(t, server, kind) })
-		t.Run(name+" shortly", func(t *testing.T) { speakShortly(t, server, kind) })
+		t.Run(name, func(t *testing.T) { generated += checkVLLM(t, server, kind) })
+		t.Run(name+" shortly", func(t *testing.T) { checkShortAnswers(t, server, kind) })
 		t.Run(name+" by many", func(t *testing.T) {
-			if client, again := crowd(t, server, kind); !client.Keeps() || again > 0 {
+			if client, again := sendConcurrently(t, server, kind); !client.Keeps() || again > 0 {
 				t.Errorf("it keeps connections: %v; %d requests started over", client.Keeps(), again)
 			}
 		})
 	}
 	t.Run("small vocabulary", func(t *testing.T) {
-		if said := measure(t, server, "--backend", "vllm", "--tokenizer", vllmModelDir(t, server)); strings.Contains(said, "as text") {
-			t.Errorf("the tokenizer's size is not believed:\n%s", said)
+		if output := measure(t, server, "--backend", "vllm", "--tokenizer", vllmModelDir(t, server)); strings.Contains(output, "as text") {
+			t.Errorf("the tokenizer's size is not believed:\n%s", output)
 		}
-		if said := measure(t, server, "--backend", "vllm", "--skip-tokenizer-init"); !strings.Contains(said, "as text") {
-			t.Errorf("ids beyond the vocabulary were refused, and that is not said:\n%s", said)
+		if output := measure(t, server, "--backend", "vllm", "--skip-tokenizer-init"); !strings.Contains(output, "as text") {
+			t.Errorf("ids beyond the vocabulary were refused, but the output does not mention it:\n%s", output)
 		}
 	})
 	in := instrument.Summarize(append(before, readPage()...), time.Since(epoch).Seconds())
@@ -84,7 +84,7 @@ func TestEngineVLLM(t *testing.T) {
 	}
 }
 
-// vllmModelDir is where the server says it has its model from.
+// vllmModelDir returns the model directory reported by the server.
 func vllmModelDir(t *testing.T, server string) string {
 	t.Helper()
 	resp, err := http.Get(server + "/v1/models")
@@ -99,8 +99,8 @@ func vllmModelDir(t *testing.T, server string) string {
 	return list.Data[0].Root
 }
 
-// speakVLLM has a conversation with vLLM in one of its protocols.
-func speakVLLM(t *testing.T, server string, kind backend.Kind) (generated int) {
+// checkVLLM checks one protocol of vLLM.
+func checkVLLM(t *testing.T, server string, kind backend.Kind) (generated int) {
 	b := newBackend(t, kind.Name, server, backend.Options{Model: "tiny"})
 	s := b.(backend.Server)
 	models, err := s.Models(t.Context())
@@ -114,7 +114,7 @@ func speakVLLM(t *testing.T, server string, kind backend.Kind) (generated int) {
 	if err := s.FlushCache(t.Context()); err != nil && kind.Name == "vllm" {
 		t.Errorf("flush: %v", err)
 	}
-	got := converse(t, "vllm", server, kind)
+	got := recordStream(t, "vllm", server, kind)
 	if got.Usage.Prompt != prompt || got.Output != askTokens && kind.ExactLength {
 		t.Errorf("prompt of %d tokens, counted before as %d; %d of %d tokens out", got.Usage.Prompt, prompt, got.Output, askTokens)
 	}
@@ -128,7 +128,7 @@ func speakVLLM(t *testing.T, server string, kind backend.Kind) (generated int) {
 	return got.Output
 }
 
-// checkExtras wants what vLLM alone can be asked for.
+// checkExtras checks features specific to vLLM.
 func checkExtras(t *testing.T, server string, plain *tacho.Record) {
 	t.Helper()
 	if plain.Server == nil || plain.Server.TTFT <= 0 || plain.Server.TTFT > plain.End {
@@ -149,7 +149,7 @@ func checkExtras(t *testing.T, server string, plain *tacho.Record) {
 	}
 }
 
-// A model that reads only, on the same server.
+// vLLM answers pooling requests.
 func TestEngineVLLMPooling(t *testing.T) {
 	server := startVLLM(t, "--runner", "pooling", "--convert", "embed")
 	for _, name := range []string{"openai-embeddings", "vllm-pooling"} {

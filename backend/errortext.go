@@ -8,10 +8,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"tacho/internal/jsonscan"
+	"github.com/tacho-bench/tacho/internal/jsonscan"
 )
 
-// maxMessage is how much of a server's words is kept.
+// maxMessage is the maximum length of an error message, in bytes.
 const maxMessage = 300
 
 var (
@@ -20,28 +20,28 @@ var (
 	htmlTag    = regexp.MustCompile(`(?s)<[^>]*>`)
 )
 
-// words is what the body of a failed answer says to a human being, or
-// otherwise if it says nothing.
-func (c *client) words(body []byte, otherwise string) string {
+// errorMessage extracts the human-readable message from the body of an error response. If there is none,
+// errorMessage returns otherwise.
+func (c *client) errorMessage(body []byte, otherwise string) string {
 	text := bytes.TrimSpace(body)
-	var said string
+	var message string
 	switch {
 	case len(text) > 0 && (text[0] == '{' || text[0] == '['):
-		said = jsonWords(text)
+		message = jsonMessage(text)
 	case len(text) > 0 && text[0] == '<':
-		said = htmlWords(text)
+		message = htmlMessage(text)
 	default:
-		said = string(text)
+		message = string(text)
 	}
-	if said = c.clip(said); said == "" {
+	if message = c.clip(message); message == "" {
 		return otherwise
 	}
-	return said
+	return message
 }
 
-// jsonWords finds the message in the ways servers and proxies nest it: in
-// error, beside it, or in the detail of a Python framework.
-func jsonWords(doc []byte) string {
+// jsonMessage finds the message in the places used by servers and proxies: in error, next to error, or in the
+// detail member of Python frameworks.
+func jsonMessage(doc []byte) string {
 	var s jsonscan.Scanner
 	var failure, message, detail []byte
 	s.Reset(doc)
@@ -59,31 +59,31 @@ func jsonWords(doc []byte) string {
 			}
 		}
 	})
-	for _, said := range [][]byte{failure, message, detail} {
-		if len(said) > 0 {
-			return string(said)
+	for _, found := range [][]byte{failure, message, detail} {
+		if len(found) > 0 {
+			return string(found)
 		}
 	}
 	return string(doc)
 }
 
-func htmlWords(doc []byte) string {
+func htmlMessage(doc []byte) string {
 	if m := htmlTitle.FindSubmatch(doc); m != nil && len(bytes.TrimSpace(m[1])) > 0 {
 		return string(m[1])
 	}
 	return string(htmlTag.ReplaceAll(htmlHidden.ReplaceAll(doc, []byte{' '}), []byte{' '}))
 }
 
-// clip makes one line of at most maxMessage bytes.
+// clip returns s on one line and at most maxMessage bytes long.
 func (c *client) clip(s string) string { return c.clipTo(s, maxMessage) }
 
-// quote shows the beginning of a payload that could not be read.
+// quote returns the beginning of an unreadable payload, quoted.
 func (c *client) quote(payload []byte) string {
 	return fmt.Sprintf("%q", c.clipTo(string(payload[:min(len(payload), maxBody)]), maxQuote))
 }
 
 func (c *client) clipTo(s string, limit int) string {
-	s = c.Secrets.Hide(s) // before the cut, which might leave half a secret
+	s = c.Secrets.Hide(s) // before clipping, because clipping could leave half a secret
 	s = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r)
 	}), " ")

@@ -4,24 +4,24 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"tacho/internal/limit"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/limit"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
-// framing is how the events of an answer are told apart.
+// framing is the encoding of the events in a response.
 type framing int
 
 const (
 	serverSent  framing = iota // server-sent events
-	jsonLines                  // a JSON document a line
-	oneDocument                // the answer is one JSON document
+	jsonLines                  // one JSON document per line
+	oneDocument                // the response is one JSON document
 )
 
 func (f framing) String() string {
 	return [...]string{"a stream of server-sent events", "a stream of JSON lines", "a JSON document"}[f]
 }
 
-// accept is what to ask the server for.
+// accept returns the value of the Accept header.
 func (f framing) accept() string {
 	return [...]string{"text/event-stream", "application/x-ndjson", "application/json"}[f]
 }
@@ -31,14 +31,14 @@ func (f framing) splitter() splitter {
 	case jsonLines:
 		return new(wire.NDJSONSplitter)
 	case oneDocument:
-		return new(gatherer)
+		return new(documentSplitter)
 	default:
 		return new(wire.SSESplitter)
 	}
 }
 
-// A splitter cuts an answer into events, each with the offset of the byte that
-// completed it; sse.Splitter has the details.
+// A splitter splits a response into events, each with the offset of the byte that completed it. See
+// wire.SSESplitter.
 type splitter interface {
 	Feed(piece []byte, emit func(wire.SSEEvent)) error
 	Close(emit func(wire.SSEEvent))
@@ -46,15 +46,15 @@ type splitter interface {
 	Partial() bool
 }
 
-// A gatherer is the splitter of an answer in one document.
-type gatherer struct {
+// A documentSplitter is the splitter for a response in one document.
+type documentSplitter struct {
 	doc    limit.Buffer
 	offset int64
-	broken bool // it is over, and no document
+	broken bool // the response ended before the document was complete
 }
 
 // Feed implements splitter.
-func (g *gatherer) Feed(piece []byte, _ func(wire.SSEEvent)) error {
+func (g *documentSplitter) Feed(piece []byte, _ func(wire.SSEEvent)) error {
 	g.offset += int64(len(piece))
 	if g.offset > limit.Event {
 		g.doc.Drop()
@@ -65,7 +65,7 @@ func (g *gatherer) Feed(piece []byte, _ func(wire.SSEEvent)) error {
 }
 
 // Close implements splitter.
-func (g *gatherer) Close(emit func(wire.SSEEvent)) {
+func (g *documentSplitter) Close(emit func(wire.SSEEvent)) {
 	g.broken = g.Partial()
 	if doc := bytes.TrimSpace(g.doc.Take()); json.Valid(doc) {
 		g.broken = false
@@ -74,7 +74,7 @@ func (g *gatherer) Close(emit func(wire.SSEEvent)) {
 }
 
 // Pending implements splitter.
-func (g *gatherer) Pending() (end int64, ok bool) { return g.offset - 1, g.Partial() }
+func (g *documentSplitter) Pending() (end int64, ok bool) { return g.offset - 1, g.Partial() }
 
 // Partial implements splitter.
-func (g *gatherer) Partial() bool { return g.broken || g.doc.Len() > 0 }
+func (g *documentSplitter) Partial() bool { return g.broken || g.doc.Len() > 0 }

@@ -6,24 +6,24 @@ import (
 	"net/http"
 	"strings"
 
-	"tacho"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
 var geminiStream = Kind{
-	Name:     "gemini",
-	Doc:      "Gemini's streamGenerateContent: text or messages, with images, audio and video; events of many tokens",
-	Endpoint: wire.GeminiStreamPath,
-	Port:     443,
-	Takes:    Forms{Text: true, Messages: true, Media: true},
-	carries:  []string{"temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty"},
-	keyName:  geminiKeyHeader,
-	signs:    []sign{says(wire.GeminiModelsPath, `"name":"models/`)},
-	encode:   encodeGemini,
-	decoder:  func(*Options) decoder { return new(geminiDecoder) },
-	live:     []string{`"text":"`, `"text": "`},
-	models:   geminiModels,
-	count:    countGeminiTokens,
+	Name:       "gemini",
+	Doc:        "Gemini's streamGenerateContent: text or messages, with images, audio and video; several tokens per event",
+	Endpoint:   wire.GeminiStreamPath,
+	Port:       443,
+	Takes:      Forms{Text: true, Messages: true, Media: true},
+	supports:   []string{"temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty"},
+	keyName:    geminiKeyHeader,
+	signatures: []signature{certain(wire.GeminiModelsPath, `"name":"models/`)},
+	encode:     encodeGemini,
+	decoder:    func(*Options) decoder { return new(geminiDecoder) },
+	tokenMarks: []string{`"text":"`, `"text": "`},
+	models:     geminiModels,
+	count:      countGeminiTokens,
 }
 
 func encodeGemini(o *Options, r *tacho.Request) ([]byte, error) {
@@ -60,14 +60,14 @@ func encodeGemini(o *Options, r *tacho.Request) ([]byte, error) {
 	return marshalWith(&q, rest)
 }
 
-// addContents puts the system's messages where the protocol has them. What a
-// function gave goes by the function's name here, and not by its call.
+// addContents moves system messages to the protocol's system field. In this protocol, a function result refers to
+// the function name, not to the call id.
 func addContents(q *wire.GeminiRequest, in *tacho.Input) error {
 	messages, err := readMessages(in)
 	if err != nil {
 		return err
 	}
-	names := map[string]string{} // of the functions, by call
+	names := map[string]string{} // function names by call id
 	for i := range messages {
 		m := &messages[i]
 		content := wire.GeminiContent{Role: "user"}
@@ -82,7 +82,7 @@ func addContents(q *wire.GeminiRequest, in *tacho.Input) error {
 			q.SystemInstruction.Parts = append(q.SystemInstruction.Parts, wire.GeminiPart{Text: m.text()})
 			continue
 		case "tool":
-			content.Parts = []wire.GeminiPart{{FunctionResponse: &wire.GeminiFunctionResponse{Name: names[m.callID], Response: wire.GeminiFunctionResponds{Result: m.text()}}}}
+			content.Parts = []wire.GeminiPart{{FunctionResponse: &wire.GeminiFunctionResponse{Name: names[m.callID], Response: wire.GeminiFunctionResult{Result: m.text()}}}}
 		default:
 			if m.role == "assistant" {
 				content.Role = "model"
@@ -100,11 +100,11 @@ func geminiParts(m *message) (parts []wire.GeminiPart, err error) {
 	for i := range m.parts {
 		p := &m.parts[i]
 		switch {
-		case p.kind == textPart && p.text == "" && len(m.calls) > 0: // a call says it all
+		case p.kind == textPart && p.text == "" && len(m.calls) > 0: // a message with function calls needs no text
 		case p.kind == textPart:
 			parts = append(parts, wire.GeminiPart{Text: p.text})
 		case p.url != "":
-			if err := p.reachable("Gemini's protocol"); err != nil {
+			if err := p.checkReachable("Gemini's protocol"); err != nil {
 				return nil, err
 			}
 			parts = append(parts, wire.GeminiPart{FileData: &wire.GeminiFile{FileURI: p.url}})
@@ -118,15 +118,15 @@ func geminiParts(m *message) (parts []wire.GeminiPart, err error) {
 	return parts, nil
 }
 
-// A geminiDecoder reads events that hold parts, some of them thoughts, and
-// nearly always counts, of which the last are true.
+// A geminiDecoder decodes events with parts, some of them reasoning. Almost every event carries token counts; the
+// last counts are final.
 type geminiDecoder struct {
 	scan       scanner
 	text, part []byte
-	said       []byte // of text, what is no thought
-	content    bool   // a part of the text is no thought
-	thought    bool   // the part being read is one
-	call       bool   // there is a function call
+	answer     []byte // the part of text that is not reasoning
+	content    bool   // a part of the text is not reasoning
+	thought    bool   // the current part is reasoning
+	call       bool   // the event contains a function call
 	finish     []byte
 	usage      tacho.Usage
 	thoughts   int
@@ -134,13 +134,13 @@ type geminiDecoder struct {
 }
 
 func (d *geminiDecoder) decode(payload []byte, c *chunk) error {
-	*d = geminiDecoder{scan: d.scan, text: d.text[:0], part: d.part[:0], said: d.said[:0], finish: d.finish[:0]}
+	*d = geminiDecoder{scan: d.scan, text: d.text[:0], part: d.part[:0], answer: d.answer[:0], finish: d.finish[:0]}
 	if err := d.scan.read(payload, c, d.member); err != nil {
 		return err
 	}
 	c.text, c.token = d.text, len(d.text) > 0 || d.call
-	if len(d.said) > 0 && len(d.said) < len(d.text) {
-		c.said = d.said
+	if len(d.answer) > 0 && len(d.answer) < len(d.text) {
+		c.content = d.answer
 	}
 	switch {
 	case d.content:
@@ -150,7 +150,7 @@ func (d *geminiDecoder) decode(payload []byte, c *chunk) error {
 		c.kind = tacho.Reasoning
 	}
 	if c.counted = d.counted; d.counted {
-		d.usage.Completion += d.thoughts // which the candidates do not count
+		d.usage.Completion += d.thoughts // not included in the candidates' count
 		d.usage.Reasoning = d.thoughts
 		c.usage = d.usage
 	}
@@ -197,7 +197,7 @@ func (d *geminiDecoder) readPart() {
 	})
 	d.text = append(d.text, d.part...)
 	if !d.thought {
-		d.said = append(d.said, d.part...)
+		d.answer = append(d.answer, d.part...)
 	}
 	d.content = d.content || len(d.part) > 0 && !d.thought
 }
@@ -212,13 +212,13 @@ func (d *geminiDecoder) count(key []byte) {
 	case "thoughtsTokenCount":
 		d.thoughts = s.Natural()
 	case "cachedContentTokenCount":
-		s.Told(&d.usage.Cached, &d.usage.TellsCached)
+		s.NaturalIfPresent(&d.usage.Cached, &d.usage.TellsCached)
 	}
 }
 
 func geminiModels(ctx context.Context, c *client) ([]Model, error) {
 	var list wire.GeminiModelList
-	if err := c.ask(ctx, http.MethodGet, wire.GeminiModelsPath, nil, &list); err != nil {
+	if err := c.query(ctx, http.MethodGet, wire.GeminiModelsPath, nil, &list); err != nil {
 		return nil, err
 	}
 	models := make([]Model, len(list.Models))
@@ -228,7 +228,7 @@ func geminiModels(ctx context.Context, c *client) ([]Model, error) {
 	return models, nil
 }
 
-// countGeminiTokens counts the system's messages among the others.
+// countGeminiTokens counts system messages together with the others.
 func countGeminiTokens(ctx context.Context, c *client, in *tacho.Input) (int, error) {
 	var q wire.GeminiRequest
 	if err := addContents(&q, in); err != nil {
@@ -238,9 +238,9 @@ func countGeminiTokens(ctx context.Context, c *client, in *tacho.Input) (int, er
 		q.Contents = append(q.Contents, wire.GeminiContent{Role: "user", Parts: s.Parts})
 	}
 	var answer wire.GeminiCountTokensResponse
-	err := c.ask(ctx, http.MethodPost, wire.GeminiCountTokensPath, wire.GeminiCountTokensRequest{Contents: q.Contents}, &answer)
+	err := c.query(ctx, http.MethodPost, wire.GeminiCountTokensPath, wire.GeminiCountTokensRequest{Contents: q.Contents}, &answer)
 	return answer.TotalTokens, err
 }
 
-// geminiKeyHeader is the header of the API key.
+// geminiKeyHeader is the header for the API key.
 const geminiKeyHeader = "X-Goog-Api-Key"

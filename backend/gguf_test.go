@@ -10,15 +10,14 @@ import (
 	"strings"
 )
 
-// A ggufWriter writes the parts of a GGUF file: little-endian numbers, and
-// strings with their length in front.
+// A ggufWriter writes the parts of a GGUF file: little-endian numbers, and strings prefixed by their length.
 type ggufWriter struct {
 	*bufio.Writer
 	n int64
 }
 
 func (w *ggufWriter) put(v any) {
-	_ = binary.Write(w.Writer, binary.LittleEndian, v) // Flush tells
+	_ = binary.Write(w.Writer, binary.LittleEndian, v) // Flush reports the error
 	w.n += int64(binary.Size(v))
 }
 
@@ -38,7 +37,7 @@ func (w *ggufWriter) align() {
 	}
 }
 
-// The types of metadata in a GGUF file.
+// Metadata types of a GGUF file.
 const (
 	ggufUint32  = 4
 	ggufInt32   = 5
@@ -47,8 +46,8 @@ const (
 	ggufArray   = 9
 )
 
-// byteTokens are the names that byte-level vocabularies have for the 256 bytes,
-// then some pairs of them, and an end of text.
+// byteTokens returns the names of the 256 bytes in byte-level vocabularies, followed by some pairs and an
+// end-of-text token.
 func byteTokens() (tokens, merges []string) {
 	next := rune(256)
 	for b := range rune(256) {
@@ -66,9 +65,8 @@ func byteTokens() (tokens, merges []string) {
 	return append(tokens, "<|end|>"), merges
 }
 
-// writeTinyGGUF writes a language model of random weights, of the llama
-// architecture and about a megabyte: it says nothing of sense, at a real
-// server's pace.
+// writeTinyGGUF writes a language model with random weights and the llama architecture, about 1 MB. The output
+// makes no sense, but arrives at the pace of a real server.
 func writeTinyGGUF(path string) error {
 	const embedding, layers, heads, hidden, context = 64, 2, 4, 128, 2048
 	tokens, merges := byteTokens()

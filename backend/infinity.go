@@ -5,17 +5,16 @@ import (
 	"errors"
 	"fmt"
 
-	"tacho"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
-// The embeddings endpoint of Infinity, which takes a picture by its address in
-// place of a text.
+// Infinity's embeddings endpoint. An image URL takes the place of a text.
 var (
-	infinityEmbeddings = infinity("infinity-embeddings", "the embeddings endpoint of Infinity: text in, no tokens out",
+	infinityEmbeddings = infinity("infinity-embeddings", "Infinity's embeddings endpoint: text; no output tokens",
 		Forms{Text: true}, "infinity")
 	infinityEmbeddingsCLIP = infinity("infinity-embeddings-clip",
-		"the same for models that read a picture, a sound or a text: the text beside a picture is left out", Forms{Text: true, Media: true})
+		"the same for models that read images, audio or text: the text next to an image is dropped", Forms{Text: true, Media: true})
 )
 
 func infinity(name, doc string, takes Forms, aliases ...string) Kind {
@@ -47,7 +46,7 @@ func encodeInfinity(o *Options, r *tacho.Request) ([]byte, error) {
 	}{modelOf(o, r), input, modality}, o.Extra, r.Extra)
 }
 
-// infinityMedia is the one thing in a message that is no text.
+// infinityMedia returns the only part of a message that is not text.
 func infinityMedia(in *tacho.Input) (address, modality string, err error) {
 	messages, err := readMessages(in)
 	if err != nil {
@@ -58,9 +57,9 @@ func infinityMedia(in *tacho.Input) (address, modality string, err error) {
 		case p.kind == textPart:
 			continue
 		case p.kind == videoPart:
-			return "", "", p.noPlace("Infinity")
+			return "", "", p.errUnsupported("Infinity")
 		case address != "":
-			return "", "", errors.New("more than one picture in a request, and Infinity takes one: --random-mm-base-items-per-request 1 has one")
+			return "", "", errors.New("the Infinity API accepts one image per request: set --random-mm-base-items-per-request 1")
 		}
 		address, modality = p.url, string(p.kind)
 		if p.data != "" {

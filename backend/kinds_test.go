@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho"
-	"tacho/backend"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/backend"
 )
 
 func find(t *testing.T, name string) backend.Kind {
@@ -24,8 +24,7 @@ func find(t *testing.T, name string) backend.Kind {
 	return kind
 }
 
-// An answer in one document has no tokens and no end mark, and is timed as a
-// whole.
+// A response in one document contains no tokens and no end mark, and has one arrival time.
 func TestDocuments(t *testing.T) {
 	lines := &tacho.Request{ID: "r1", Input: tacho.Input{Text: "query\ndocument"}}
 	for _, kind := range backend.Kinds {
@@ -46,7 +45,7 @@ func TestDocuments(t *testing.T) {
 			"cut":           {reset(doc[:len(doc)/2]), outcome{Cause: tacho.Reset, Status: 200}},
 			"cut in order":  {typed("application/json", doc[:len(doc)/2]), outcome{Cause: tacho.Malformed, Status: 200, Message: "not a JSON document"}},
 			"nothing":       {typed("application/json", ""), outcome{Cause: tacho.Truncated, Status: 200, Message: "end mark"}},
-			"no results":    {typed("application/json", `{"object":"list","data":[]}`), outcome{Cause: tacho.Malformed, Status: 200, Message: "without results"}},
+			"no results":    {typed("application/json", `{"object":"list","data":[]}`), outcome{Cause: tacho.Malformed, Status: 200, Message: "contains no results"}},
 			"failure in it": {typed("application/json", `{"error":{"message":"out of memory"}}`), outcome{Cause: tacho.InBand, Status: 200, Message: "out of memory"}},
 			"login page":    {typed("text/html", "<html><title>Log in</title></html>"), outcome{Cause: tacho.Malformed, Status: 200, Message: "Log in"}},
 			"refused":       {status(429, "application/json", `{"error":{"message":"slow down"}}`), outcome{Cause: tacho.Status, Status: 429, Message: "slow down"}},
@@ -85,11 +84,11 @@ func TestDocuments(t *testing.T) {
 	}
 	b := newBackend(t, "vllm-rerank", "http://127.0.0.1:1", backend.Options{})
 	if _, err := b.Prepare(textRequest("a query alone")); err == nil || !strings.Contains(err.Error(), "line") {
-		t.Errorf("nothing to rank: %v", err)
+		t.Errorf("a prompt without documents: %v", err)
 	}
 }
 
-// A line has the time of its newline.
+// The time of a line is the arrival time of its newline.
 func TestLineTimes(t *testing.T) {
 	for _, kind := range backend.Kinds {
 		d := dialects[kind.Name]
@@ -118,15 +117,15 @@ func TestLineTimes(t *testing.T) {
 					t.Fatalf("%v, %d events", rec.Failure, len(rec.Events))
 				}
 				if first, second := rec.Events[0].At, rec.Events[1].At; first != 2*time.Second || second != 3*time.Second || live != 3 {
-					t.Errorf("%s: tokens at %v and %v, %d told", kind.Name, first, second, live)
+					t.Errorf("%s: tokens at %v and %v, %d reported live", kind.Name, first, second, live)
 				}
 			})
 		})
 	}
 }
 
-// What SGLang says by default is all so far; and events are left out when the
-// client is slow, so that one may bring several tokens.
+// By default, SGLang streams the complete text so far. It skips events if the client is slow, so one event may
+// carry several tokens.
 func TestSGLangStreams(t *testing.T) {
 	event := func(text, ids, meta string) string {
 		return `{"text":` + quoted(text) + `,"output_ids":[` + ids + `],"meta_info":{` + meta + `"finish_reason":null}}`
@@ -155,7 +154,7 @@ func TestSGLangStreams(t *testing.T) {
 			t.Errorf("%s: %v, text %q from %q (-want +got):\n%s", name, rec.Failure, rec.Text, rec.OutputFrom, diff)
 		}
 	}
-	// LMDeploy's events are increments from the first, whatever they lack.
+	// LMDeploy's events are always increments, even if members are missing.
 	for name, tc := range map[string]struct {
 		stream string
 		tokens []int16
@@ -184,7 +183,7 @@ func quoted(s string) string {
 	return string(b)
 }
 
-// The kinds of token that the protocols tell apart.
+// The decoders distinguish the token kinds of each protocol.
 func TestTokenKinds(t *testing.T) {
 	typedDelta := func(kind, field string) string {
 		return `{"type":"content_block_delta","delta":{"type":"` + kind + `","` + field + `":"x"}}`
@@ -211,9 +210,8 @@ func TestTokenKinds(t *testing.T) {
 	}
 }
 
-// A cache of which a server says null is one of which it says nothing: every
-// reader is told the same way.
-func TestNullIsNotTold(t *testing.T) {
+// A null count of cached tokens means the count is unknown, in every protocol.
+func TestNullIsUnknown(t *testing.T) {
 	for name, stream := range map[string]string{
 		"openai":           events(`{"choices":[{"text":"x"}]}`, `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":null}}}`, "[DONE]"),
 		"openai-responses": events(`{"type":"response.output_text.delta","delta":"x"}`, `{"type":"response.completed","response":{"usage":{"input_tokens":7,"output_tokens":1,"input_tokens_details":{"cached_tokens":null}}}}`),
@@ -229,7 +227,7 @@ func TestNullIsNotTold(t *testing.T) {
 	}
 }
 
-// What the server measured itself is kept beside what we measured.
+// The server's own timings are recorded next to the client's.
 func TestServerTimes(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kind, stream string

@@ -5,27 +5,25 @@ import (
 	"time"
 )
 
-// An OnToken is called as token events arrive, for live figures: n of them at
-// once, so long after the one before, or after the request was sent if they are
-// the first of its answer. N is approximate.
+// OnToken is called for live metrics when token events arrive. n is the approximate number of events arriving
+// together. after is the time since the previous token event or, if first is set, since the request was sent.
 type OnToken func(n int, first bool, after time.Duration)
 
-// maxLine is how long an unfinished line may get before the live counter gives
-// it up; the record is not affected.
+// maxLine is the length of an unfinished line above which the live counter discards the line. Records are not
+// affected.
 const maxLine = 64 << 10
 
-// A liveCounter counts token events in pieces of a stream as they arrive. It
-// looks for a few byte strings and does not parse: it runs while other streams
-// are being timed, and its figures are for watching, not for the record.
+// A liveCounter counts token events as they arrive. It searches for a few byte strings instead of parsing, because
+// it runs while other streams are being timed. The counts are for the live display, not for records.
 type liveCounter struct {
 	marks   []string
 	tell    OnToken
-	sent    *int64 // when the request was
-	last    int64  // when the latest token came; 0 is not yet
-	bare    bool   // lines are payloads, with no field name in front
-	partial []byte // a line that has not ended yet
-	mark    string // that the last token had before it
-	at      int    // where that token began in its line
+	sent    *int64 // send time of the request
+	last    int64  // arrival of the latest token; 0 before the first
+	bare    bool   // lines are payloads without a field name
+	partial []byte // an incomplete line
+	mark    string // byte string before the last token
+	at      int    // offset of the last token in its line
 }
 
 func (l *liveCounter) feed(piece []byte, at int64) {
@@ -59,8 +57,8 @@ func (l *liveCounter) feed(piece []byte, at int64) {
 	l.tell(n, first, time.Duration(at-since))
 }
 
-// hasToken says whether a line has a token. The lines of a stream are alike, so
-// that a look at where the last one had it is enough for most of them.
+// hasToken reports whether a line contains a token. Most lines of a stream have the token at the same offset, so
+// hasToken first checks the offset of the previous token.
 func (l *liveCounter) hasToken(line []byte) bool {
 	if !l.bare && !bytes.HasPrefix(line, []byte("data:")) {
 		return false

@@ -5,35 +5,35 @@ import (
 	"context"
 	"net/http"
 
-	"tacho"
-	"tacho/internal/limit"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/limit"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
 var llamaCPP = Kind{
 	Name:        "llamacpp",
 	Aliases:     []string{"llama.cpp", "llama-server"},
-	Doc:         "llama.cpp's own endpoint: text or token ids, exact output lengths, the server's times",
+	Doc:         "llama.cpp's own endpoint: text or token ids, exact output lengths, server timings",
 	Endpoint:    wire.LlamaCppCompletionPath,
 	Port:        8080,
 	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true, IDs: true},
 	ExactLength: true,
-	carries:     append([]string{"logprobs"}, allSampling...),
+	supports:    append([]string{"logprobs"}, allSampling...),
 	about:       wire.LlamaCppPropsPath,
-	signs: []sign{
-		says(wire.OpenAIModelsPath, `"owned_by":"llamacpp"`),
-		shows(wire.LlamaCppPropsPath, `"default_generation_settings"`), shows("/metrics", "llamacpp:"),
+	signatures: []signature{
+		certain(wire.OpenAIModelsPath, `"owned_by":"llamacpp"`),
+		likely(wire.LlamaCppPropsPath, `"default_generation_settings"`), likely("/metrics", "llamacpp:"),
 	},
-	encode:  encodeLlama,
-	decoder: func(*Options) decoder { return new(llamaDecoder) },
-	live:    []string{`"content":"`, `"content": "`},
-	models:  llamaModels,
-	count:   countLlamaTokens,
+	encode:     encodeLlama,
+	decoder:    func(*Options) decoder { return new(llamaDecoder) },
+	tokenMarks: []string{`"content":"`, `"content": "`},
+	models:     llamaModels,
+	count:      countLlamaTokens,
 }
 
-// encodeLlama turns the prompt cache off: what a slot remembers of the request
-// before would make the server look fast.
+// encodeLlama disables the prompt cache. Otherwise a slot would reuse the previous prompt, and the server would
+// look faster.
 func encodeLlama(o *Options, r *tacho.Request) ([]byte, error) {
 	s := o.Sampling
 	optional := s.fields("top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty")
@@ -52,12 +52,11 @@ func encodeLlama(o *Options, r *tacho.Request) ([]byte, error) {
 	}, optional, o.Extra, r.Extra)
 }
 
-// A llamaDecoder reads events of one or more tokens: the server holds back what
-// is no whole character yet, and the list of token ids has the last of them
-// alone. How many there were so far is told with each event.
+// A llamaDecoder decodes events with one or more tokens. The server holds back incomplete characters, and the list
+// of token ids contains only the last id. Each event carries the total number of tokens so far.
 type llamaDecoder struct {
 	scan         scanner
-	before       int // tokens generated, by the event before
+	before       int // tokens generated up to the previous event
 	text, finish []byte
 	ids          int
 	stop         bool
@@ -111,7 +110,7 @@ func (d *llamaDecoder) timing(key []byte) {
 	s := &d.scan
 	switch string(key) {
 	case "cache_n":
-		s.Told(&d.usage.Cached, &d.usage.TellsCached)
+		s.NaturalIfPresent(&d.usage.Cached, &d.usage.TellsCached)
 	case "prompt_ms":
 		d.times.Prefill = millis(s.Float())
 	case "predicted_ms":
@@ -121,11 +120,11 @@ func (d *llamaDecoder) timing(key []byte) {
 
 func llamaModels(ctx context.Context, c *client) ([]Model, error) {
 	var p wire.LlamaCppProps
-	if err := c.ask(ctx, http.MethodGet, wire.LlamaCppPropsPath, nil, &p); err != nil {
+	if err := c.query(ctx, http.MethodGet, wire.LlamaCppPropsPath, nil, &p); err != nil {
 		return nil, err
 	}
 	model := Model{ID: cmp.Or(p.ModelAlias, p.ModelPath), Root: p.ModelPath, MaxLen: p.DefaultGenerationSettings.NCtx}
-	if listed, err := openAIModels(ctx, c); err == nil && len(listed) == 1 { // the size of the vocabulary is only there
+	if listed, err := openAIModels(ctx, c); err == nil && len(listed) == 1 { // only this list contains the vocabulary size
 		model.Vocab = listed[0].Vocab
 	}
 	return []Model{model}, nil
@@ -133,6 +132,6 @@ func llamaModels(ctx context.Context, c *client) ([]Model, error) {
 
 func countLlamaTokens(ctx context.Context, c *client, in *tacho.Input) (int, error) {
 	var answer struct{ Tokens []int32 }
-	err := c.askFor(ctx, limit.Tokens, http.MethodPost, wire.OpenAITokenizePath, map[string]any{"content": in.Text, "add_special": true}, &answer)
+	err := c.queryLimit(ctx, limit.Tokens, http.MethodPost, wire.OpenAITokenizePath, map[string]any{"content": in.Text, "add_special": true}, &answer)
 	return len(answer.Tokens), err
 }

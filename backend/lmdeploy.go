@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"tacho"
-	"tacho/internal/limit"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/limit"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
 var lmdeployCompletions = Kind{
@@ -18,12 +18,12 @@ var lmdeployCompletions = Kind{
 	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true},
 	ExactLength: true,
-	carries:     allSampling,
-	signs:       []sign{says(wire.OpenAIModelsPath, `"owned_by":"lmdeploy"`), shows("/metrics", "lmdeploy:")},
-	rather:      ratherGenerate,
+	supports:    allSampling,
+	signatures:  []signature{certain(wire.OpenAIModelsPath, `"owned_by":"lmdeploy"`), likely("/metrics", "lmdeploy:")},
+	prefer:      preferGenerate,
 	encode:      func(o *Options, r *tacho.Request) ([]byte, error) { return encodeCompletion(o, r, nil) },
 	decoder:     newOpenAIDecoder,
-	live:        completionMarks,
+	tokenMarks:  completionMarks,
 	models:      openAIModels,
 	count:       countEncoded,
 }
@@ -31,27 +31,27 @@ var lmdeployCompletions = Kind{
 var lmdeployGenerate = Kind{
 	Name:        "lmdeploy-generate",
 	Aliases:     []string{"lmdeploy-native"},
-	Doc:         "LMDeploy's own endpoint: text or token ids, exact output lengths, the server's counts with every event",
+	Doc:         "LMDeploy's own endpoint: text or token ids, exact output lengths, token counts in every event",
 	Endpoint:    wire.LMDeployGeneratePath,
 	Port:        23333,
 	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true, IDs: true},
 	ExactLength: true,
-	carries:     []string{"temperature", "top_p", "top_k", "min_p", "repetition_penalty"},
+	supports:    []string{"temperature", "top_p", "top_k", "min_p", "repetition_penalty"},
 	encode:      encodeLMDeploy,
-	decoder:     func(*Options) decoder { return &sglangDecoder{deltas: true} }, // the same events, and increments from the start
-	live:        completionMarks,
+	decoder:     func(*Options) decoder { return &sglangDecoder{deltas: true} }, // same events, but always increments
+	tokenMarks:  completionMarks,
 	models:      openAIModels,
 	count:       countEncoded,
 }
 
-// ratherGenerate prefers the endpoint that takes token ids and counts every
-// event, where the server is new enough to describe it.
-func ratherGenerate(ctx context.Context, c *client) (*Kind, string) {
+// preferGenerate selects the native endpoint, which accepts token ids and counts the tokens of every event, if the
+// server describes the endpoint. Older servers do not.
+func preferGenerate(ctx context.Context, c *client) (*Kind, string) {
 	var doc struct {
 		Components struct{ Schemas map[string]json.RawMessage }
 	}
-	if c.ask(ctx, http.MethodGet, openAPIPath, nil, &doc) != nil || doc.Components.Schemas[wire.LMDeploySchema] == nil {
+	if c.query(ctx, http.MethodGet, openAPIPath, nil, &doc) != nil || doc.Components.Schemas[wire.LMDeploySchema] == nil {
 		return nil, ""
 	}
 	return &lmdeployGenerate, "GET " + openAPIPath + " has " + wire.LMDeploySchema
@@ -65,10 +65,9 @@ func encodeLMDeploy(o *Options, r *tacho.Request) ([]byte, error) {
 	}, o.Extra, r.Extra)
 }
 
-// countEncoded counts as the completions endpoint will, with the token that
-// begins a text.
+// countEncoded counts tokens as the completions endpoint does, including the beginning-of-sequence token.
 func countEncoded(ctx context.Context, c *client, in *tacho.Input) (int, error) {
 	var answer wire.LMDeployEncodeResponse
-	err := c.askFor(ctx, limit.Tokens, http.MethodPost, wire.LMDeployEncodePath, wire.LMDeployEncodeRequest{Input: in.Text, AddBOS: true}, &answer)
+	err := c.queryLimit(ctx, limit.Tokens, http.MethodPost, wire.LMDeployEncodePath, wire.LMDeployEncodeRequest{Input: in.Text, AddBOS: true}, &answer)
 	return answer.Length, err
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho"
-	"tacho/backend"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/backend"
 )
 
 func raw(text string) tacho.Message {
@@ -25,7 +25,7 @@ func raw(text string) tacho.Message {
 
 var picture = raw(`{"role":"user","content":[{"type":"text","text":"what is <it>?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}`)
 
-// A conversation in which a tool is called, as OpenAI's protocol has it.
+// toolTalk is a conversation with a tool call, in OpenAI's format.
 var toolTalk = []tacho.Message{
 	{Role: "system", Content: "be"},
 	{Role: "user", Content: "hi"},
@@ -38,7 +38,7 @@ var tools = map[string]any{
 	"tool_choice": map[string]any{"type": "function", "function": map[string]any{"name": "look"}},
 }
 
-// What OpenAI's protocol says in its words, every other protocol says in its own.
+// Every protocol encodes media and tools given in OpenAI's format.
 func TestMediaAndTools(t *testing.T) {
 	const (
 		sound = `{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"BBBB","format":"wav"}}]}`
@@ -51,7 +51,7 @@ func TestMediaAndTools(t *testing.T) {
 		name, kind string
 		messages   []tacho.Message
 		extra      map[string]any
-		want       string // the members of the body that matter, or what the refusal says
+		want       string // the checked members of the body, or a part of the error
 	}{
 		{"picture", "openai-chat", []tacho.Message{picture}, nil, `{"messages":[{"role":"user","content":[{"type":"text","text":"what is <it>?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}]}`},
 		{"sound", "openai-chat", one(sound), nil, `{"messages":[` + sound + `]}`},
@@ -60,29 +60,29 @@ func TestMediaAndTools(t *testing.T) {
 		{"picture", "anthropic", []tacho.Message{picture}, nil, `{"messages":[{"role":"user","content":[{"type":"text","text":"what is <it>?"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]}]}`},
 		{"picture away", "anthropic", one(away), nil, `{"messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"http://127.0.0.1/x.png"}}]}]}`},
 		{"local", "anthropic", one(local), nil, "--custom-ensure-client-side-data"},
-		{"sound", "anthropic", one(sound), nil, "no place for audio"},
-		{"film", "anthropic", one(film), nil, "no place for video"},
+		{"sound", "anthropic", one(sound), nil, "does not support audio"},
+		{"film", "anthropic", one(film), nil, "does not support video"},
 		{"picture", "gemini", []tacho.Message{picture}, nil, `{"contents":[{"role":"user","parts":[{"text":"what is <it>?"},{"inlineData":{"mimeType":"image/png","data":"AAAA"}}]}]}`},
 		{"sound", "gemini", one(sound), nil, `{"contents":[{"role":"user","parts":[{"inlineData":{"mimeType":"audio/wav","data":"BBBB"}}]}]}`},
 		{"film", "gemini", one(film), nil, `{"contents":[{"role":"user","parts":[{"inlineData":{"mimeType":"video/mp4","data":"CCCC"}}]}]}`},
 		{"picture away", "gemini", one(away), nil, `{"contents":[{"role":"user","parts":[{"fileData":{"fileUri":"http://127.0.0.1/x.png"}}]}]}`},
 		{"picture", "openai-responses", []tacho.Message{picture}, nil, `{"input":[{"role":"user","content":[{"type":"input_text","text":"what is <it>?"},{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]}]}`},
 		{"sound", "openai-responses", one(sound), nil, `{"input":[{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"BBBB","format":"wav"}}]}]}`},
-		{"film", "openai-responses", one(film), nil, "no place for video"},
+		{"film", "openai-responses", one(film), nil, "does not support video"},
 		{"picture", "ollama-chat", []tacho.Message{picture}, nil, `{"messages":[{"role":"user","content":"what is <it>?","images":["AAAA"]}]}`},
-		{"sound", "ollama-chat", one(sound), nil, "no place for audio"},
+		{"sound", "ollama-chat", one(sound), nil, "does not support audio"},
 		{"picture away", "ollama-chat", one(away), nil, "only as data"},
 		{"picture", "ollama", []tacho.Message{picture}, nil, `{"prompt":"what is <it>?","images":["AAAA"],"raw":false}`},
 		{"talk", "ollama", []tacho.Message{picture, {Role: "user", Content: "b"}}, nil, "cannot send messages"},
 		{"picture", "vllm-rerank", []tacho.Message{picture, picture}, nil, "cannot send images"},
 		{"picture", "vllm", []tacho.Message{picture}, nil, "openai-chat"},
-		{"two pictures", "infinity-embeddings-clip", one(strings.Replace(string(picture.Raw), `{"type":"text","text":"what is <it>?"}`, `{"type":"image_url","image_url":{"url":"http://127.0.0.1/x.png"}}`, 1)), nil, "takes one"},
+		{"two pictures", "infinity-embeddings-clip", one(strings.Replace(string(picture.Raw), `{"type":"text","text":"what is <it>?"}`, `{"type":"image_url","image_url":{"url":"http://127.0.0.1/x.png"}}`, 1)), nil, "accepts one image"},
 		{"picture away", "infinity-embeddings-clip", one(away), nil, `{"input":"http://127.0.0.1/x.png","modality":"image"}`},
-		{"film", "infinity-embeddings-clip", one(`{"role":"user","content":[{"type":"video_url","video_url":{"url":"http://127.0.0.1/x.mp4"}}]}`), nil, "no place for video"},
+		{"film", "infinity-embeddings-clip", one(`{"role":"user","content":[{"type":"video_url","video_url":{"url":"http://127.0.0.1/x.mp4"}}]}`), nil, "does not support video"},
 		{"talk with a picture", "openai-embeddings-clip", []tacho.Message{picture, {Role: "user", Content: "b"}}, nil, `{"messages":[` + string(picture.Raw) + `,{"role":"user","content":"b"}]}`},
 		{"several prompts", "openai-embeddings-chat", []tacho.Message{{Role: "user", Content: "b"}}, map[string]any{"input": []any{"a", "b"}}, "--random-batch-size"},
 		{"unknown part", "anthropic", one(`{"role":"user","content":[{"type":"smell"}]}`), nil, `"smell"`},
-		{"bad arguments", "gemini", one(`{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"look","arguments":"[1]"}}]}`), nil, "no JSON object"},
+		{"bad arguments", "gemini", one(`{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"look","arguments":"[1]"}}]}`), nil, "not a JSON object"},
 
 		{"tools", "anthropic", toolTalk, tools, `{"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"look","input":{"at":1}},{"type":"tool_use","id":"c2","name":"hear","input":{}}]},` +
 			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"42"},{"type":"tool_result","tool_use_id":"c2","content":"43"}]}],"system":"be",` +
@@ -95,7 +95,7 @@ func TestMediaAndTools(t *testing.T) {
 			`"tools":[{"type":"function","name":"look","description":"d","parameters":{"type":"object"}},{"type":"function","name":"hear"}],"tool_choice":{"type":"function","name":"look"}}`},
 		{"tools", "ollama-chat", toolTalk, map[string]any{"tools": tools["tools"], "tool_choice": "auto"}, `{"messages":[{"role":"system","content":"be"},{"role":"user","content":"hi"},{"role":"assistant","content":"","tool_calls":[{"function":{"name":"look","arguments":{"at":1}}},{"function":{"name":"hear","arguments":{}}}]},` +
 			`{"role":"tool","content":"42","tool_name":"look"},{"role":"tool","content":"43","tool_name":"hear"}],"tools":` + string(tools["tools"].(json.RawMessage)) + `}`},
-		{"forced tool", "ollama-chat", toolTalk, tools, "Ollama has none"},
+		{"forced tool", "ollama-chat", toolTalk, tools, "Ollama's model always chooses freely"},
 		{"own tools", "anthropic", []tacho.Message{{Role: "user", Content: "a"}}, map[string]any{"tools": json.RawMessage(`[{"name":"x","input_schema":{}}]`), "tool_choice": map[string]any{"type": "any"}}, `{"tools":[{"name":"x","input_schema":{}}],"tool_choice":{"type":"any"}}`},
 		{"any tool", "anthropic", []tacho.Message{{Role: "user", Content: "a"}}, map[string]any{"tools": tools["tools"], "tool_choice": "required"}, `{"tool_choice":{"type":"any"}}`},
 	} {
@@ -128,8 +128,7 @@ func TestMediaAndTools(t *testing.T) {
 	}
 }
 
-// The form of the reference: the sound first, then its fields, in which the
-// extra ones have the last word.
+// The form matches the reference: the audio first, then the fields. Extra fields override others.
 func TestAudioForm(t *testing.T) {
 	half, k := 0.5, 3
 	options := backend.Options{Model: "m", Sampling: backend.Sampling{Temperature: &half, TopK: &k}, Extra: map[string]any{"language": nil, "prompt": "before"}}
@@ -178,7 +177,7 @@ func TestAudioForm(t *testing.T) {
 		t.Errorf("equal requests are not equal, or others are: %s, %q", req.URL, elsewhere[:40])
 	}
 	if plain, _ := sent(t, "openai-audio", backend.Options{Model: "m"}, request()); !strings.Contains(plain, "name=\"language\"\r\n\r\nen\r\n") {
-		t.Error("the language is not said")
+		t.Error("the language is missing")
 	}
 	silent := request()
 	silent.Input.Audio.Data = nil
@@ -187,8 +186,8 @@ func TestAudioForm(t *testing.T) {
 	}
 }
 
-// vLLM's chunks tell the tokens so far and finish once for each piece of a long
-// sound; OpenAI's own events are others.
+// vLLM's chunks carry the number of tokens so far and a finish reason for each segment of a long audio file.
+// OpenAI's own events differ.
 func TestTranscriptionStreams(t *testing.T) {
 	const usage = `,"usage":{"prompt_tokens":100,"total_tokens":0,"completion_tokens":`
 	chunk := func(text, rest string) string {
@@ -230,8 +229,7 @@ func TestTranscriptionStreams(t *testing.T) {
 	}
 }
 
-// A message that has more than a text goes out as it is even beside an answer
-// that is quoted.
+// A message with media is sent unchanged next to a quoted answer.
 func TestMediaBesideQuotes(t *testing.T) {
 	r := &tacho.Request{MaxTokens: 1, Input: tacho.Input{Messages: []tacho.Message{picture, {Role: "assistant", Answer: 1}, {Role: "user", Content: "and?"}}}}
 	r.Quote([]tacho.Answer{{Text: "a cat", Tokens: 2}})

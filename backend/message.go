@@ -7,20 +7,19 @@ import (
 	"maps"
 	"strings"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// A message is an entry of a conversation in no protocol's words: what a
-// workload has in OpenAI's is read into it, and each other protocol writes it
-// its own way.
+// A message is one entry of a conversation, independent of the protocol. Workloads use OpenAI's format; read parses
+// it, and each protocol encodes messages in its own format.
 type message struct {
 	role   string
 	parts  []part
-	calls  []toolCall // of functions, by the assistant
-	callID string     // of the call whose result it is
+	calls  []toolCall // function calls by the assistant
+	callID string     // id of the call this message answers
 }
 
-// text is what its parts say.
+// text returns the text of all parts.
 func (m *message) text() string {
 	var b strings.Builder
 	for i := range m.parts {
@@ -29,20 +28,19 @@ func (m *message) text() string {
 	return b.String()
 }
 
-// A toolCall is a call of a function.
+// A toolCall is a function call.
 type toolCall struct {
 	id, name  string
 	arguments rawJSON // an object
 }
 
-// A part is one piece of a message: text, or an image, audio or a video,
-// either its data or its address.
+// A part is one piece of a message: text, image, audio or video. Media are either data or a URL.
 type part struct {
 	kind partKind
 	text string
-	mime string // of data
-	data string // in base64
-	url  string // if it is not here
+	mime string // MIME type of data
+	data string // base64
+	url  string // set if data is empty
 }
 
 type partKind string
@@ -54,26 +52,26 @@ const (
 	videoPart partKind = "video"
 )
 
-// noPlace is the error of a protocol that cannot carry a part.
-func (p *part) noPlace(protocol string) error {
-	return fmt.Errorf("%s has no place for %s: use a backend that has (openai-chat has one for image, audio and video), or a workload without", protocol, p.kind)
+// errUnsupported is the error if the protocol cannot carry the part.
+func (p *part) errUnsupported(protocol string) error {
+	return fmt.Errorf("%s does not support %s: use another backend (openai-chat supports image, audio and video), or another workload", protocol, p.kind)
 }
 
-// notHere is the error of a protocol that wants the thing itself.
-func (p *part) notHere(protocol string) error {
-	return fmt.Errorf("%s takes %s only as data, and not by its address %.80q: give the file itself, with --custom-ensure-client-side-data if the data is custom_image", protocol, p.kind, p.url)
+// errNeedsData is the error if the protocol accepts the part only as data.
+func (p *part) errNeedsData(protocol string) error {
+	return fmt.Errorf("%s accepts %s only as data, not as the URL %.80q: send the file itself (--custom-ensure-client-side-data for custom_image)", protocol, p.kind, p.url)
 }
 
-// reachable complains about an address that means a file of the server's
-// machine, which is for servers that were told to allow it.
-func (p *part) reachable(protocol string) error {
+// checkReachable rejects the URL of a file on the server's machine, which only some servers can be configured to
+// allow.
+func (p *part) checkReachable(protocol string) error {
 	if strings.HasPrefix(p.url, "file:") {
-		return p.notHere(protocol)
+		return p.errNeedsData(protocol)
 	}
 	return nil
 }
 
-// readMessages reads an input of text or of messages.
+// readMessages converts a text or messages.
 func readMessages(in *tacho.Input) ([]message, error) {
 	if in.Messages == nil {
 		return []message{{role: "user", parts: []part{{kind: textPart, text: in.Text}}}}, nil
@@ -92,7 +90,7 @@ func readMessages(in *tacho.Input) ([]message, error) {
 	return out, nil
 }
 
-// read takes a message in OpenAI's words.
+// read parses a message in OpenAI's format.
 func (m *message) read(raw rawJSON) error {
 	var all struct {
 		Role    string  `json:"role"`
@@ -116,7 +114,7 @@ func (m *message) read(raw rawJSON) error {
 			arguments = rawJSON("{}")
 		}
 		if !json.Valid(arguments) || arguments[0] != '{' {
-			return fmt.Errorf("the arguments of the call of %q are no JSON object: %.80q", c.Function.Name, arguments)
+			return fmt.Errorf("the arguments of the call of %q are not a JSON object: %.80q", c.Function.Name, arguments)
 		}
 		m.calls = append(m.calls, toolCall{c.ID, c.Function.Name, arguments})
 	}
@@ -133,7 +131,7 @@ func (m *message) readContent(content rawJSON) error {
 	}
 	var parts []openAIPart
 	if err := json.Unmarshal(content, &parts); err != nil {
-		return fmt.Errorf("its content is neither a text nor a list of parts: %w", err)
+		return fmt.Errorf("its content is neither a string nor a list of parts: %w", err)
 	}
 	for i := range parts {
 		p, err := parts[i].neutral()
@@ -145,8 +143,7 @@ func (m *message) readContent(content rawJSON) error {
 	return nil
 }
 
-// An openAIPart is a part in OpenAI's words, and in vLLM's for what OpenAI has
-// no word for.
+// An openAIPart is a part in OpenAI's format, including vLLM's extensions.
 type openAIPart struct {
 	Type  string  `json:"type"`
 	Text  string  `json:"text"`
@@ -159,7 +156,7 @@ type openAIPart struct {
 	} `json:"input_audio"`
 }
 
-// An address is a URL, bare or in an object.
+// An address is a URL, as a string or as an object.
 type address string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -191,39 +188,39 @@ func (p *openAIPart) neutral() (part, error) {
 		}
 		return part{kind: audioPart, mime: "audio/" + p.Input.Format, data: p.Input.Data}, nil
 	default:
-		return part{}, fmt.Errorf("type %q is not known: text, image_url, input_audio, audio_url and video_url are", p.Type)
+		return part{}, fmt.Errorf("unknown type %q (have text, image_url, input_audio, audio_url, video_url)", p.Type)
 	}
 }
 
-// part is what an address means: a data URL has the thing in it.
+// part converts a URL to a part. A data URL becomes data.
 func (a address) part(kind partKind) (part, error) {
 	head, data, isData := strings.Cut(string(a), ",")
 	mime, ok := strings.CutPrefix(head, "data:")
 	switch {
 	case a == "":
-		return part{}, fmt.Errorf("the %s has no address", kind)
+		return part{}, fmt.Errorf("the %s has no URL", kind)
 	case !ok:
 		return part{kind: kind, url: string(a)}, nil
 	case !isData || !strings.HasSuffix(mime, ";base64"):
-		return part{}, fmt.Errorf("the %s is in a data URL that is not in base64: %.40q", kind, string(a))
+		return part{}, fmt.Errorf("the data URL of the %s is not base64: %.40q", kind, string(a))
 	}
 	return part{kind: kind, mime: strings.TrimSuffix(mime, ";base64"), data: data}, nil
 }
 
-// format is the name of the file format that a MIME type stands for.
+// format returns the file format of the MIME type.
 func (p *part) format() string {
 	_, format, _ := strings.Cut(p.mime, "/")
 	return strings.TrimPrefix(format, "x-")
 }
 
-// A function is what the model may call.
+// A function is a function the model may call.
 type function struct {
 	Name        string  `json:"name"`
 	Description string  `json:"description"`
 	Parameters  rawJSON `json:"parameters"`
 }
 
-// schema is that of its parameters; the empty one if it has none.
+// schema returns the schema of the parameters, or an empty schema if there are none.
 func (f *function) schema() rawJSON {
 	if len(f.Parameters) == 0 {
 		return rawJSON(`{"type":"object","properties":{}}`)
@@ -231,17 +228,16 @@ func (f *function) schema() rawJSON {
 	return f.Parameters
 }
 
-// A toolbox is what a request says of tools.
-type toolbox struct {
+// toolOptions are the tool settings of a request.
+type toolOptions struct {
 	functions []function
-	choice    string // auto, none, required or a function's name; empty if it is not said
-	forced    bool   // choice is a function's name
+	choice    string // auto, none, required or a function name; empty if not set
+	forced    bool   // choice is a function name
 }
 
-// takeTools takes OpenAI's tools and tool_choice out of the fields that are
-// merged into a body, the later map over the earlier. What is not in OpenAI's
-// words stays there: it is the server's own.
-func takeTools(extras ...map[string]any) (t toolbox, rest map[string]any, err error) {
+// takeTools moves OpenAI's tools and tool_choice from the extra fields to t. Later maps override earlier ones.
+// Values not in OpenAI's format stay in rest, because they are the server's own.
+func takeTools(extras ...map[string]any) (t toolOptions, rest map[string]any, err error) {
 	rest = map[string]any{}
 	for _, extra := range extras {
 		maps.Copy(rest, extra)
@@ -267,8 +263,8 @@ func takeTools(extras ...map[string]any) (t toolbox, rest map[string]any, err er
 	return t, rest, nil
 }
 
-// readTools reads a list of tools, and says whether it is in OpenAI's words.
-func (t *toolbox) readTools(raw rawJSON) bool {
+// readTools parses a list of tools and reports whether the list is in OpenAI's format.
+func (t *toolOptions) readTools(raw rawJSON) bool {
 	var list []struct {
 		Type     string    `json:"type"`
 		Function *function `json:"function"`
@@ -287,9 +283,8 @@ func (t *toolbox) readTools(raw rawJSON) bool {
 	return true
 }
 
-// readChoice reads which tool is to be called, and says whether it is in
-// OpenAI's words.
-func (t *toolbox) readChoice(raw rawJSON) bool {
+// readChoice parses the tool choice and reports whether the choice is in OpenAI's format.
+func (t *toolOptions) readChoice(raw rawJSON) bool {
 	var named struct {
 		Function *function `json:"function"`
 	}

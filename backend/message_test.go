@@ -4,11 +4,10 @@ import (
 	"encoding/json"
 	"testing"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// Whatever is in a message or in tools, a protocol writes a body of it or says
-// why not.
+// For any messages and tools, a protocol encodes a body or returns an error.
 func FuzzMessages(f *testing.F) {
 	f.Add(`{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}},{"type":"input_audio","input_audio":{"data":"AAAA","format":"wav"}}]}`, `[]`, `"auto"`)
 	f.Add(`{"role":"assistant","content":null,"tool_calls":[{"id":"1","function":{"name":"f","arguments":"{\"a\":1}"}}]}`, `[{"type":"function","function":{"name":"f","parameters":{}}}]`, `{"function":{"name":"f"}}`)

@@ -12,46 +12,45 @@ import (
 	"strings"
 	"time"
 
-	"tacho"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
 var ollamaGenerate = Kind{
-	Name:     "ollama",
-	Aliases:  []string{"ollama-generate"},
-	Doc:      "Ollama's generate endpoint: text as it is, without the model's template; or a text with pictures, through it",
-	Endpoint: wire.OllamaGeneratePath,
-	Port:     11434,
-	Takes:    Forms{Text: true, Media: true},
-	framing:  jsonLines,
-	carries:  allSampling,
-	about:    wire.OllamaVersionPath,
-	signs:    []sign{says("/", "Ollama is running")},
-	encode:   encodeOllama,
-	decoder:  func(*Options) decoder { return new(ollamaDecoder) },
-	live:     []string{`"response":"`, `"thinking":"`},
-	models:   ollamaModels,
+	Name:       "ollama",
+	Aliases:    []string{"ollama-generate"},
+	Doc:        "Ollama's generate endpoint: text without the model's template, or text and images with it",
+	Endpoint:   wire.OllamaGeneratePath,
+	Port:       11434,
+	Takes:      Forms{Text: true, Media: true},
+	framing:    jsonLines,
+	supports:   allSampling,
+	about:      wire.OllamaVersionPath,
+	signatures: []signature{certain("/", "Ollama is running")},
+	encode:     encodeOllama,
+	decoder:    func(*Options) decoder { return new(ollamaDecoder) },
+	tokenMarks: []string{`"response":"`, `"thinking":"`},
+	models:     ollamaModels,
 }
 
 var ollamaChat = Kind{
-	Name:     "ollama-chat",
-	Doc:      "Ollama's chat endpoint: text or messages, with pictures in them, through the model's template",
-	Endpoint: wire.OllamaChatPath,
-	Port:     11434,
-	Takes:    Forms{Text: true, Messages: true, Media: true},
-	framing:  jsonLines,
-	carries:  allSampling,
-	encode:   encodeOllamaChat,
-	decoder:  func(*Options) decoder { return new(ollamaDecoder) },
-	live:     []string{`"content":"`, `"thinking":"`},
-	models:   ollamaModels,
+	Name:       "ollama-chat",
+	Doc:        "Ollama's chat endpoint: text or messages, with images, through the model's template",
+	Endpoint:   wire.OllamaChatPath,
+	Port:       11434,
+	Takes:      Forms{Text: true, Messages: true, Media: true},
+	framing:    jsonLines,
+	supports:   allSampling,
+	encode:     encodeOllamaChat,
+	decoder:    func(*Options) decoder { return new(ollamaDecoder) },
+	tokenMarks: []string{`"content":"`, `"thinking":"`},
+	models:     ollamaModels,
 }
 
-// topLevel are the fields that the server reads beside the options.
+// topLevel lists the fields the server reads outside the options object.
 var topLevel = []string{"format", "images", "keep_alive", "logprobs", "messages", "options", "raw", "suffix", "system", "template", "think", "tools", "truncate"}
 
-// ollamaOptions are those of the server, and the extra fields that belong
-// beside them.
+// ollamaOptions returns the options object and the extra fields outside the object.
 func ollamaOptions(o *Options, r *tacho.Request) (options rawJSON, beside map[string]any, err error) {
 	s := o.Sampling
 	within := s.fields("min_p", "frequency_penalty", "presence_penalty", "repetition_penalty")
@@ -63,9 +62,9 @@ func ollamaOptions(o *Options, r *tacho.Request) (options rawJSON, beside map[st
 			switch {
 			case name == "options" && isObject:
 				maps.Copy(within, object)
-			case name == "tool_choice" && value == "auto": // it has no other
+			case name == "tool_choice" && value == "auto": // Ollama always chooses freely
 			case name == "tool_choice":
-				return nil, nil, fmt.Errorf("tool_choice %v: Ollama has none, and the model is free to call a tool or not: leave it out", value)
+				return nil, nil, fmt.Errorf("tool_choice %v is not supported, because Ollama's model always chooses freely: remove tool_choice", value)
 			case slices.Contains(topLevel, name):
 				beside[name] = value
 			default:
@@ -86,11 +85,11 @@ func encodeOllama(o *Options, r *tacho.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	said, err := ollamaMessage(&messages[0], nil)
+	converted, err := ollamaMessage(&messages[0], nil)
 	if err != nil {
 		return nil, err
 	}
-	// The template says where pictures go, so a prompt with pictures needs it.
+	// The model's template places the images, so a prompt with images needs the template.
 	return marshalWith(&struct {
 		Model   string   `json:"model"`
 		Prompt  string   `json:"prompt"`
@@ -98,11 +97,10 @@ func encodeOllama(o *Options, r *tacho.Request) ([]byte, error) {
 		Raw     bool     `json:"raw"`
 		Stream  bool     `json:"stream"`
 		Options rawJSON  `json:"options"`
-	}{modelOf(o, r), said.Content, said.Images, len(said.Images) == 0, true, options}, beside)
+	}{modelOf(o, r), converted.Content, converted.Images, len(converted.Images) == 0, true, options}, beside)
 }
 
-// ollamaMessage says a message in the server's words; names are those of the
-// functions that were called, by call.
+// ollamaMessage converts a message to the server's format. names are the names of called functions by call id.
 func ollamaMessage(m *message, names map[string]string) (wire.OllamaMessage, error) {
 	const protocol = "Ollama's protocol"
 	out := wire.OllamaMessage{Role: m.role, Content: m.text(), ToolName: names[m.callID]}
@@ -110,9 +108,9 @@ func ollamaMessage(m *message, names map[string]string) (wire.OllamaMessage, err
 		switch p := &m.parts[i]; {
 		case p.kind == textPart:
 		case p.kind != imagePart:
-			return out, p.noPlace(protocol)
+			return out, p.errUnsupported(protocol)
 		case p.url != "":
-			return out, p.notHere(protocol)
+			return out, p.errNeedsData(protocol)
 		default:
 			out.Images = append(out.Images, p.data)
 		}
@@ -129,14 +127,14 @@ func encodeOllamaChat(o *Options, r *tacho.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	said, err := readMessages(&r.Input)
+	converted, err := readMessages(&r.Input)
 	if err != nil {
 		return nil, err
 	}
-	messages := make([]wire.OllamaMessage, len(said))
+	messages := make([]wire.OllamaMessage, len(converted))
 	names := map[string]string{}
-	for i := range said {
-		if messages[i], err = ollamaMessage(&said[i], names); err != nil {
+	for i := range converted {
+		if messages[i], err = ollamaMessage(&converted[i], names); err != nil {
 			return nil, fmt.Errorf("message %d: %w", i, err)
 		}
 	}
@@ -148,7 +146,7 @@ func encodeOllamaChat(o *Options, r *tacho.Request) ([]byte, error) {
 	}{modelOf(o, r), messages, true, options}, beside)
 }
 
-// An ollamaDecoder reads the lines of both endpoints.
+// An ollamaDecoder decodes the lines of both endpoints.
 type ollamaDecoder struct {
 	scan           scanner
 	text, thinking []byte
@@ -166,7 +164,7 @@ func (d *ollamaDecoder) decode(payload []byte, c *chunk) error {
 	}
 	switch {
 	case len(d.text) > 0:
-		c.token, c.text, c.said = true, append(d.thinking, d.text...), d.text
+		c.token, c.text, c.content = true, append(d.thinking, d.text...), d.text
 	case d.tools:
 		c.token, c.kind = true, tacho.ToolCall
 	case len(d.thinking) > 0:
@@ -174,7 +172,7 @@ func (d *ollamaDecoder) decode(payload []byte, c *chunk) error {
 	}
 	if d.done {
 		c.end, c.finish = true, d.finish
-		c.counted, c.usage = d.usage != tacho.Usage{}, d.usage // zeros are left out
+		c.counted, c.usage = d.usage != tacho.Usage{}, d.usage // the server omits zeros
 		c.timed, c.times = d.times != tacho.ServerTimes{}, d.times
 	}
 	return nil
@@ -214,8 +212,7 @@ func (d *ollamaDecoder) messageMember(key []byte) {
 	}
 }
 
-// duration reads a time in nanoseconds. Loading the model is a wait in front
-// of the prompt.
+// duration reads a time in nanoseconds. Loading the model delays the prompt, so load time counts as queueing.
 func (d *ollamaDecoder) duration(key []byte) {
 	s := &d.scan
 	switch string(key) {
@@ -230,20 +227,20 @@ func (d *ollamaDecoder) duration(key []byte) {
 	}
 }
 
-// ollamaModels lists the models, the first with its context: to ask for it is
-// a question for each.
+// ollamaModels lists the models. Only the first includes its context length, because each context length takes
+// another query.
 func ollamaModels(ctx context.Context, c *client) ([]Model, error) {
 	var list struct {
 		Models []struct{ Model, Name string }
 	}
-	if err := c.ask(ctx, http.MethodGet, wire.OllamaTagsPath, nil, &list); err != nil {
+	if err := c.query(ctx, http.MethodGet, wire.OllamaTagsPath, nil, &list); err != nil {
 		return nil, err
 	}
 	models := make([]Model, len(list.Models))
 	for i, m := range list.Models {
 		id := cmp.Or(m.Model, m.Name)
 		if c.Model+":latest" == id {
-			id = c.Model // the tag that is meant where there is none
+			id = c.Model // the name without a tag means this tag
 		}
 		models[i].ID = id
 		if i == 0 || id == c.Model {
@@ -256,10 +253,9 @@ func ollamaModels(ctx context.Context, c *client) ([]Model, error) {
 	return models, nil
 }
 
-// ollamaContext is how many tokens the server makes room for, and it is often
-// far less than the model could take: what the requests ask for, what the model
-// was made with, or what it was loaded with. A longer prompt is cut without a
-// word.
+// ollamaContext returns the context length the server allocates: from the request, the model file, or the loaded
+// model. The allocated context is often far shorter than the model's maximum. The server silently truncates longer
+// prompts.
 func ollamaContext(ctx context.Context, c *client, model string) (int, error) {
 	within, _ := c.Extra["options"].(map[string]any)
 	for _, given := range []map[string]any{c.Extra, within} {
@@ -271,7 +267,7 @@ func ollamaContext(ctx context.Context, c *client, model string) (int, error) {
 		Parameters string
 		Info       map[string]any `json:"model_info"`
 	}
-	err := c.ask(ctx, http.MethodPost, wire.OllamaShowPath, map[string]string{"model": model}, &answer)
+	err := c.query(ctx, http.MethodPost, wire.OllamaShowPath, map[string]string{"model": model}, &answer)
 	if err != nil && !errors.Is(err, ErrNoEndpoint) {
 		return 0, err
 	}
@@ -291,8 +287,8 @@ func ollamaContext(ctx context.Context, c *client, model string) (int, error) {
 	return 0, nil
 }
 
-// ollamaLoaded is the context that a model was loaded with; 0 if it was not, or
-// the server does not say.
+// ollamaLoaded returns the context length of a loaded model, or 0 if the model is not loaded or the server does not
+// report one.
 func ollamaLoaded(ctx context.Context, c *client, model string) int {
 	var list struct {
 		Models []struct {
@@ -300,8 +296,8 @@ func ollamaLoaded(ctx context.Context, c *client, model string) int {
 			Context int `json:"context_length"`
 		}
 	}
-	if c.ask(ctx, http.MethodGet, wire.OllamaPsPath, nil, &list) != nil {
-		return 0 // it can be done without
+	if c.query(ctx, http.MethodGet, wire.OllamaPsPath, nil, &list) != nil {
+		return 0 // best effort
 	}
 	for _, m := range list.Models {
 		if m.Model == model || m.Model == model+":latest" {

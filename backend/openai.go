@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"tacho"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
 var vllm = Kind{
@@ -20,33 +20,33 @@ var vllm = Kind{
 	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true, IDs: true},
 	ExactLength: true,
-	carries:     allOptions,
+	supports:    allOptions,
 	about:       "/version",
-	signs:       []sign{says(wire.OpenAIModelsPath, `"owned_by":"vllm"`), shows("/metrics", "vllm:")},
+	signatures:  []signature{certain(wire.OpenAIModelsPath, `"owned_by":"vllm"`), likely("/metrics", "vllm:")},
 	encode: func(o *Options, r *tacho.Request) ([]byte, error) {
 		return encodeCompletion(o, r, &noPenalty)
 	},
-	decoder: newOpenAIDecoder,
-	live:    completionMarks,
-	models:  openAIModels,
-	count:   countPromptTokens,
-	flush:   resetPrefixCache,
+	decoder:    newOpenAIDecoder,
+	tokenMarks: completionMarks,
+	models:     openAIModels,
+	count:      countPromptTokens,
+	flush:      resetPrefixCache,
 }
 
 var openAI = Kind{
 	Name:        "openai",
 	Aliases:     []string{"openai-completions", "sglang-oai", "scalellm"},
-	Doc:         "the OpenAI completions endpoint, as most servers offer it",
+	Doc:         "the OpenAI completions endpoint, offered by most servers",
 	Endpoint:    wire.OpenAICompletionsPath,
 	Port:        8000,
 	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true, IDs: true},
 	ExactLength: true,
-	carries:     allOptions,
-	signs:       []sign{suggests(wire.OpenAIModelsPath, `"object":"list"`)},
+	supports:    allOptions,
+	signatures:  []signature{weak(wire.OpenAIModelsPath, `"object":"list"`)},
 	encode:      func(o *Options, r *tacho.Request) ([]byte, error) { return encodeCompletion(o, r, nil) },
 	decoder:     newOpenAIDecoder,
-	live:        completionMarks,
+	tokenMarks:  completionMarks,
 	models:      openAIModels,
 	count:       countPromptTokens,
 	flush:       resetPrefixCache,
@@ -54,9 +54,8 @@ var openAI = Kind{
 
 var completionMarks = []string{`"text":"`, `"text": "`}
 
-// noPenalty is sent to vLLM where no repetition penalty is set, as its own
-// benchmark does: the model's generation config would otherwise choose one.
-// Servers that are not vLLM may not know the field, and refuse it.
+// noPenalty is sent to vLLM if no repetition penalty is set, like vLLM's own benchmark does. Otherwise the model's
+// generation config chooses a penalty. Other servers may reject the field.
 var noPenalty = 1.0
 
 func encodeCompletion(o *Options, r *tacho.Request, unsetPenalty *float64) ([]byte, error) {
@@ -79,8 +78,7 @@ func encodeCompletion(o *Options, r *tacho.Request, unsetPenalty *float64) ([]by
 	}, o.Extra, r.Extra)
 }
 
-// A plainCompletion has only the fields that every server knows: some refuse a
-// request with any other.
+// A plainCompletion contains only the fields every server accepts, because some servers reject unknown fields.
 type plainCompletion struct {
 	Model         string                    `json:"model,omitempty"`
 	Prompt        wire.OpenAIPrompt         `json:"prompt"`
@@ -97,7 +95,7 @@ func plainCompletionOf(o *Options, r *tacho.Request) *plainCompletion {
 	}
 }
 
-// uniqueSalt asks for a salt that no two requests share.
+// uniqueSalt requests a different salt for each request.
 const uniqueSalt = "unique"
 
 func cacheSalt(o *Options, r *tacho.Request) string {
@@ -114,8 +112,7 @@ func modelOf(o *Options, r *tacho.Request) string {
 	return o.Model
 }
 
-// isOpenAI says whether a server is OpenAI's own, which refuses what others have
-// added to its protocol.
+// isOpenAI reports whether host is OpenAI's own service, which rejects extensions of the protocol.
 func isOpenAI(host string) bool {
 	return host == "api.openai.com" || strings.HasSuffix(host, ".openai.azure.com")
 }
@@ -135,12 +132,11 @@ func openAISampling(o *Options, r *tacho.Request) wire.OpenAISampling {
 
 // An openAIDecoder reads the streams of completions and chat.
 type openAIDecoder struct {
-	// With continuous usage every chunk tells the tokens generated so far, and
-	// the differences are exact counts. That holds only while it has been so
-	// from the first chunk on: other servers send usage with the last chunk
-	// alone, or zeros until then.
-	chunks, counted int // chunks with choices, and how many of them had usage
-	completion      int // tokens generated, by the last of them
+	// With continuous usage, every chunk carries the number of tokens so far, and the differences are exact counts.
+	// This is valid only if every chunk since the first carried usage: other servers send usage only with the last
+	// chunk, or send zeros before.
+	chunks, counted int // chunks with choices, and the number of those with usage
+	completion      int // tokens generated up to the last chunk with usage
 	broken          bool
 }
 
@@ -166,7 +162,7 @@ func (d *openAIDecoder) decode(payload []byte, c *chunk) error {
 	c.failed, c.message = x.Failed, x.Error
 	c.text, c.finish = x.Text, x.Finish
 	if n := len(x.Content); n > 0 && n < len(x.Text) {
-		c.said = x.Content
+		c.content = x.Content
 	}
 	c.end = len(x.Finish) > 0
 	c.blank = x.Blank && c.end
@@ -182,7 +178,7 @@ func (d *openAIDecoder) decode(payload []byte, c *chunk) error {
 		}
 	}
 	generated := d.generated(x)
-	// A first chunk that is the last, too, tells a total and not what it brings.
+	// If the first chunk is also the last, usage is a total and does not show whether this chunk carries a token.
 	c.token = x.Kind != wire.OpenAINoToken || x.Blank && !c.end || x.TokenIDs > 0 || generated > 0 && (d.chunks > 1 || len(x.Finish) == 0)
 	c.kind = tokenKinds[x.Kind]
 	c.empty = x.Kind == wire.OpenAINoToken && x.TokenIDs == 0 && generated == 0
@@ -195,8 +191,7 @@ func (d *openAIDecoder) decode(payload []byte, c *chunk) error {
 	return nil
 }
 
-// generated is how many tokens the chunk brings, by continuous usage; 0 if
-// there is none.
+// generated returns the number of tokens in the chunk according to continuous usage, or 0 without continuous usage.
 func (d *openAIDecoder) generated(x *wire.OpenAIDelta) int {
 	if x.Choices == 0 {
 		return 0
@@ -216,17 +211,17 @@ func (d *openAIDecoder) generated(x *wire.OpenAIDelta) int {
 	return n
 }
 
-// resetPrefixCache is vLLM's. The server says no while requests still hold
-// blocks of the cache, so it is asked again.
+// resetPrefixCache uses vLLM's endpoint. The server refuses while requests hold cache blocks, so resetPrefixCache
+// tries again.
 func resetPrefixCache(ctx context.Context, c *client) error {
 	const tries, pause = 20, 100 * time.Millisecond
 	for range tries {
-		// Old servers answer with nothing, which is a yes.
+		// Old servers return an empty body on success.
 		answer := struct{ Success *bool }{}
-		err := c.ask(ctx, http.MethodPost, "/reset_prefix_cache", nil, &answer)
+		err := c.query(ctx, http.MethodPost, "/reset_prefix_cache", nil, &answer)
 		switch {
 		case errors.Is(err, ErrNoEndpoint):
-			return fmt.Errorf("%w; vLLM has it when it runs with VLLM_SERVER_DEV_MODE=1", err)
+			return fmt.Errorf("%w; start vLLM with VLLM_SERVER_DEV_MODE=1 to enable it", err)
 		case err != nil:
 			return err
 		case answer.Success == nil || *answer.Success:
@@ -238,5 +233,5 @@ func resetPrefixCache(ctx context.Context, c *client) error {
 			return ctx.Err()
 		}
 	}
-	return errors.New("the server keeps saying that its cache is in use: try again when no request runs")
+	return errors.New("the server's cache stays in use: try again when no request is running")
 }

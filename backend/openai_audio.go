@@ -15,33 +15,32 @@ import (
 	"strconv"
 	"strings"
 
-	"tacho"
-	"tacho/internal/jsonscan"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/jsonscan"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
 var openAIAudio = Kind{
 	Name:        "openai-audio",
 	Aliases:     []string{"audio", "transcriptions"},
-	Doc:         "the OpenAI transcription endpoint, as vLLM offers it: a sound in, its words out; --endpoint " + wire.OpenAITranslationsPath + " translates",
+	Doc:         "vLLM's version of the OpenAI transcription endpoint: audio in, text out; --endpoint " + wire.OpenAITranslationsPath + " translates",
 	Endpoint:    wire.OpenAITranscriptionsPath,
 	Port:        8000,
 	MetricsPath: "/metrics",
 	Takes:       Forms{Audio: true},
-	others:      []string{wire.OpenAITranslationsPath},
-	carries:     allSampling,
+	otherPaths:  []string{wire.OpenAITranslationsPath},
+	supports:    allSampling,
 	encode:      encodeAudio,
 	contentType: formType,
 	decoder:     func(*Options) decoder { return new(transcriptionDecoder) },
-	live:        []string{`"content":"`, `"content": "`, `"delta":"`, `"delta": "`},
+	tokenMarks:  []string{`"content":"`, `"content": "`, `"delta":"`, `"delta": "`},
 	models:      openAIModels,
 	count:       countPromptTokens,
 	flush:       resetPrefixCache,
 }
 
-// encodeAudio writes the form in the order of vLLM's own benchmark. A further
-// field of the options or the request takes the place of one of these; null
-// leaves it out, for a form has no null.
+// encodeAudio writes the form in the order used by vLLM's own benchmark. Extra fields of the options or the request
+// replace these fields. A null removes the field, because a form cannot contain null.
 func encodeAudio(o *Options, r *tacho.Request) ([]byte, error) {
 	form := audioForm{values: map[string]string{}}
 	form.set(wire.OpenAIModelField, modelOf(o, r))
@@ -60,7 +59,7 @@ func encodeAudio(o *Options, r *tacho.Request) ([]byte, error) {
 	return form.encode(r)
 }
 
-// An audioForm is the fields of a form, in order.
+// An audioForm is an ordered list of form fields.
 type audioForm struct {
 	names  []string
 	values map[string]string
@@ -73,7 +72,7 @@ func (f *audioForm) set(name, value string) {
 	f.values[name] = value
 }
 
-// merge sets fields, in the order of their names.
+// merge sets fields in the order of their names.
 func (f *audioForm) merge(extra map[string]any) error {
 	for _, name := range slices.Sorted(maps.Keys(extra)) {
 		switch value := extra[name].(type) {
@@ -93,13 +92,12 @@ func (f *audioForm) merge(extra map[string]any) error {
 	return nil
 }
 
-// encode writes the form, the sound first. Equal requests have equal bodies: the
-// boundary is a hash of the request, which is as unlikely to occur in a file as
-// a random one.
+// encode writes the form, with the audio first. The boundary is a hash of the request, so equal requests have equal
+// bodies. A hash is as unlikely to occur in a file as a random boundary.
 func (f *audioForm) encode(r *tacho.Request) ([]byte, error) {
 	sound := r.Input.Audio
 	if len(sound.Data) == 0 {
-		return nil, errors.New("the sound is empty")
+		return nil, errors.New("the audio is empty")
 	}
 	var b bytes.Buffer
 	b.Grow(len(sound.Data) + 4096)
@@ -109,7 +107,7 @@ func (f *audioForm) encode(r *tacho.Request) ([]byte, error) {
 	}
 	header := textproto.MIMEHeader{
 		"Content-Disposition": {multipart.FileContentDisposition(wire.OpenAIFileField, sound.Name)},
-		"Content-Type":        {soundType(sound.Name)},
+		"Content-Type":        {audioType(sound.Name)},
 	}
 	file, err := w.CreatePart(header)
 	if err != nil {
@@ -129,20 +127,20 @@ func (f *audioForm) encode(r *tacho.Request) ([]byte, error) {
 
 func boundaryOf(r *tacho.Request) string {
 	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "%s/%d.%d/", r.ID, r.Session, r.Turn) // a hash takes all
+	_, _ = fmt.Fprintf(h, "%s/%d.%d/", r.ID, r.Session, r.Turn) // writing to a hash cannot fail
 	_ = binary.Write(h, binary.LittleEndian, uint64(len(r.Input.Audio.Data)))
 	_, _ = h.Write(r.Input.Audio.Data)
 	return "tacho-" + hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// formType is the type of a body that is a form. Its first line is the boundary.
+// formType returns the content type of a form. The first line of the body is the boundary.
 func formType(body []byte) string {
 	line, _, _ := bytes.Cut(body, []byte("\r\n"))
 	return "multipart/form-data; boundary=" + strings.TrimPrefix(string(line), "--")
 }
 
-// soundType is the MIME type of a file of sound, by the ending of its name.
-func soundType(name string) string {
+// audioType returns the MIME type of an audio file by its extension.
+func audioType(name string) string {
 	switch ext := strings.TrimPrefix(strings.ToLower(filepath.Ext(name)), "."); ext {
 	case "":
 		return "application/octet-stream"
@@ -155,8 +153,7 @@ func soundType(name string) string {
 	}
 }
 
-// A transcriptionDecoder reads vLLM's chunks, which are those of a chat, and
-// OpenAI's own events.
+// A transcriptionDecoder decodes vLLM's chunks, which have the format of chat chunks, and OpenAI's own events.
 type transcriptionDecoder struct {
 	chunks openAIDecoder
 	scan   jsonscan.Scanner
@@ -184,7 +181,7 @@ func (d *transcriptionDecoder) decode(payload []byte, c *chunk) error {
 	if err := d.chunks.decode(payload, c); err != nil {
 		return err
 	}
-	// Each piece of a long sound has a finish reason: it is not the end.
+	// Each segment of a long audio file carries a finish reason, so a finish reason does not end the stream.
 	c.end = string(payload) == wire.OpenAIDone
 	return nil
 }
@@ -208,8 +205,8 @@ func (d *transcriptionDecoder) member(key []byte) {
 	}
 }
 
-// The types of event in a stream of OpenAI's own. The second ends it, and has
-// the whole text and the counts.
+// Event types of OpenAI's own service. The second ends the stream and carries the complete text and the token
+// counts.
 const (
 	openaiTranscriptDelta = "transcript.text.delta"
 	openaiTranscriptDone  = "transcript.text.done"

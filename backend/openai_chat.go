@@ -1,8 +1,8 @@
 package backend
 
 import (
-	"tacho"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
 var openAIChat = Kind{
@@ -14,10 +14,10 @@ var openAIChat = Kind{
 	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true, Messages: true, Media: true},
 	ExactLength: true,
-	carries:     allOptions,
+	supports:    allOptions,
 	encode:      encodeChat,
 	decoder:     newOpenAIDecoder,
-	live: []string{
+	tokenMarks: []string{
 		`"content":"`, `"content": "`, `"reasoning":"`, `"reasoning": "`,
 		`"reasoning_content":"`, `"reasoning_content": "`, `"arguments":"`, `"arguments": "`,
 	},
@@ -26,9 +26,8 @@ var openAIChat = Kind{
 	flush:  resetPrefixCache,
 }
 
-// encodeChat sends the limit under both of its names: servers that know only the
-// older one (Ollama, DeepSpeed-MII) would generate without a limit. OpenAI's own
-// server is the only one that refuses both.
+// encodeChat sends the token limit under both names, because servers that know only the older name (Ollama,
+// DeepSpeed-MII) would generate without a limit. Only OpenAI's own service rejects both together.
 func encodeChat(o *Options, r *tacho.Request) ([]byte, error) {
 	olderLimit := r.MaxTokens
 	if o.atOpenAI {
@@ -51,8 +50,8 @@ func encodeChat(o *Options, r *tacho.Request) ([]byte, error) {
 	}, o.Extra, r.Extra)
 }
 
-// chatMessages puts a plain text into one message of the user, as a list of
-// parts: the form in which vLLM's own benchmark sends it.
+// chatMessages converts a plain text to one user message with a list of parts, the form sent by vLLM's own
+// benchmark.
 func chatMessages(in *tacho.Input) []wire.OpenAIMessage {
 	if in.Messages == nil {
 		parts := []wire.OpenAIPart{{Type: "text", Text: in.Text}}

@@ -5,30 +5,30 @@ import (
 	"fmt"
 	"strings"
 
-	"tacho"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
 var openAIResponses = Kind{
 	Name:        "openai-responses",
 	Aliases:     []string{"responses"},
-	Doc:         "the OpenAI responses endpoint: text or messages, with pictures and sound in them",
+	Doc:         "the OpenAI responses endpoint: text or messages, with images and audio",
 	Endpoint:    wire.ResponsesPath,
 	Port:        8000,
 	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true, Messages: true, Media: true},
 	ExactLength: true,
-	carries:     allSampling,
+	supports:    allSampling,
 	encode:      encodeResponses,
 	decoder:     func(*Options) decoder { return new(responsesDecoder) },
-	live:        []string{`"delta":"`, `"delta": "`},
+	tokenMarks:  []string{`"delta":"`, `"delta": "`},
 	models:      openAIModels,
 	count:       countChatTokens,
 	flush:       resetPrefixCache,
 }
 
 func encodeResponses(o *Options, r *tacho.Request) ([]byte, error) {
-	keep, s := false, &o.Sampling // the server is to forget the response
+	keep, s := false, &o.Sampling // the server must not store the response
 	q := wire.ResponsesRequest{
 		Model: modelOf(o, r), Input: wire.ResponsesInput{Text: r.Input.Text}, MaxOutputTokens: r.MaxTokens, Stream: true, Store: &keep,
 		Temperature: s.Temperature, TopP: s.TopP, IgnoreEOS: r.IgnoreEOS && !o.atOpenAI,
@@ -64,8 +64,7 @@ func encodeResponses(o *Options, r *tacho.Request) ([]byte, error) {
 	return marshalWith(&q, rest)
 }
 
-// addResponseItems adds a message. Calls of functions and what they gave are
-// items of their own here.
+// addResponseItems adds a message. In this protocol, function calls and their results are separate items.
 func addResponseItems(in *wire.ResponsesInput, m *message) error {
 	if m.role == "tool" {
 		in.Parts = append(in.Parts, wire.ResponsesItem{Type: wire.ResponsesFunctionCallOutput, CallID: m.callID, Output: m.text()})
@@ -104,25 +103,25 @@ func responseContent(m *message) (c wire.ResponsesContent, err error) {
 				one.ImageURL = "data:" + p.mime + ";base64," + p.data
 			}
 		case p.kind == audioPart && p.url != "":
-			return c, p.notHere(protocol)
+			return c, p.errNeedsData(protocol)
 		case p.kind == audioPart:
 			one = wire.ResponsesPart{Type: responsesInputAudio, InputAudio: &wire.ResponsesAudio{Data: p.data, Format: p.format()}}
 		default:
-			return c, p.noPlace(protocol)
+			return c, p.errUnsupported(protocol)
 		}
 		c.Parts = append(c.Parts, one)
 	}
 	return c, nil
 }
 
-// A responsesDecoder reads events by their type, which is in the payload too.
+// A responsesDecoder decodes events by type. The payload repeats the type of the event.
 type responsesDecoder struct {
 	scan               scanner
 	kind, text, finish []byte
-	message            []byte // of an error event
+	message            []byte // in an error event
 	usage              tacho.Usage
 	counted            bool
-	times              tacho.ServerTimes // llama.cpp tells them
+	times              tacho.ServerTimes // sent by llama.cpp
 }
 
 func (d *responsesDecoder) decode(payload []byte, c *chunk) error {
@@ -170,7 +169,7 @@ func (d *responsesDecoder) member(key []byte) {
 		d.kind, _ = s.String(d.kind[:0])
 	case "delta":
 		d.text, _ = s.String(d.text[:0])
-	case "message": // of an error event
+	case "message": // in an error event
 		d.message, _ = s.String(d.message[:0])
 	case "response":
 		s.Object(d.response)
@@ -212,7 +211,7 @@ func (d *responsesDecoder) count(key []byte) {
 	case "input_tokens_details":
 		s.Object(func(key []byte) {
 			if string(key) == "cached_tokens" {
-				s.Told(&d.usage.Cached, &d.usage.TellsCached)
+				s.NaturalIfPresent(&d.usage.Cached, &d.usage.TellsCached)
 			}
 		})
 	case "output_tokens_details":
@@ -224,16 +223,16 @@ func (d *responsesDecoder) count(key []byte) {
 	}
 }
 
-// A responsesForcedTool is the function that the model must call.
+// A responsesForcedTool names the function the model must call.
 type responsesForcedTool struct {
 	Type string `json:"type"` // function
 	Name string `json:"name"`
 }
 
-// The types of part.
+// Part types.
 const (
 	responsesInputText  = "input_text"
-	responsesOutputText = "output_text" // in a message of the assistant
+	responsesOutputText = "output_text" // in an assistant message
 	responsesInputImage = "input_image"
 	responsesInputAudio = "input_audio"
 )

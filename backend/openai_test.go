@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"tacho"
-	"tacho/backend"
-	"tacho/transport"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/transport"
 )
 
 func events(payloads ...string) string {
@@ -26,7 +26,7 @@ func events(payloads ...string) string {
 	return b.String()
 }
 
-// What servers that speak the OpenAI protocol do differently.
+// Streams of servers with different variants of the OpenAI protocol are decoded correctly.
 func TestOpenAIStreams(t *testing.T) {
 	const (
 		role   = `{"choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}`
@@ -53,7 +53,7 @@ func TestOpenAIStreams(t *testing.T) {
 		cause  tacho.Cause
 	}{
 		{
-			"an early role is no token", events(role, content("a", ""), finish, usage, done),
+			"an early role is not a token", events(role, content("a", ""), finish, usage, done),
 			[]event{{}},
 			"a", 9, tacho.FromUsage, &tacho.Usage{Prompt: 7, Completion: 9}, "",
 		},
@@ -63,7 +63,7 @@ func TestOpenAIStreams(t *testing.T) {
 			"ab", 2, tacho.FromEvents, nil, "",
 		},
 		{
-			"a token that is no text yet is one", events(role, content("", ""), content("", ""), content("é", ""), `{"choices":[{"delta":{"content":""},"finish_reason":"length"}]}`, done),
+			"a token without text counts", events(role, content("", ""), content("", ""), content("é", ""), `{"choices":[{"delta":{"content":""},"finish_reason":"length"}]}`, done),
 			[]event{{}, {}, {}},
 			"é", 3, tacho.FromEvents, nil, "",
 		},
@@ -95,7 +95,7 @@ func TestOpenAIStreams(t *testing.T) {
 			"ab", 2, tacho.FromUsage, &tacho.Usage{Prompt: 7, Completion: 2}, "",
 		},
 		{
-			"zeros until the last are no continuous usage",
+			"zeros before the last chunk are not continuous usage",
 			events(content("a", used(0)), content("b", used(0)), `{"choices":[{"delta":{"content":""},"finish_reason":"stop"}]`+used(2)+`}`, done),
 			[]event{{}, {}},
 			"ab", 2, tacho.FromUsage, &tacho.Usage{Prompt: 7, Completion: 2}, "",
@@ -165,9 +165,8 @@ func TestOpenAIStreams(t *testing.T) {
 	}
 }
 
-// OpenAI's own servers refuse what others have added, and two names for one
-// limit.
-func TestOpenAIsOwnServerGetsNothingItDoesNotKnow(t *testing.T) {
+// OpenAI's own service rejects extensions of the protocol, and two names for one limit.
+func TestOpenAIServiceGetsNoExtensions(t *testing.T) {
 	for name, want := range map[string]string{
 		"openai-chat":      `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],"max_completion_tokens":5,"stream":true,"stream_options":{"include_usage":true}}`,
 		"openai-responses": `{"model":"m","input":"hi","max_output_tokens":5,"stream":true,"store":false}`,

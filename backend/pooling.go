@@ -5,17 +5,16 @@ import (
 	"errors"
 	"strings"
 
-	"tacho"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
-// The protocols of models that read and do not write. An answer is one
-// document, timed as a whole.
+// Protocols of models without text output. A response is one document with one arrival time.
 var (
 	openAIEmbeddings = pools(Kind{
 		Name:     "openai-embeddings",
 		Aliases:  []string{"embeddings"},
-		Doc:      "the OpenAI embeddings endpoint: text or token ids in, no tokens out",
+		Doc:      "the OpenAI embeddings endpoint: text or token ids; no output tokens",
 		Endpoint: wire.EmbeddingsPath,
 		Takes:    Forms{Text: true, IDs: true},
 		encode:   encodeEmbeddings,
@@ -25,7 +24,7 @@ var (
 	vllmPooling = pools(Kind{
 		Name:     "vllm-pooling",
 		Aliases:  []string{"pooling"},
-		Doc:      "vLLM's pooling endpoint: text or token ids in, no tokens out",
+		Doc:      "vLLM's pooling endpoint: text or token ids; no output tokens",
 		Endpoint: wire.PoolingPath,
 		Takes:    Forms{Text: true, IDs: true},
 		encode:   encodePooling,
@@ -44,7 +43,7 @@ var (
 	})
 )
 
-// pools completes a Kind with what all of these have in common.
+// pools fills in the fields common to all these kinds.
 func pools(k Kind) Kind {
 	k.Port, k.MetricsPath = cmp.Or(k.Port, 8000), "/metrics"
 	k.Pools, k.framing = true, oneDocument
@@ -55,9 +54,9 @@ func pools(k Kind) Kind {
 	return k
 }
 
-// encodeEmbeddings asks for base64: a list of numbers would cost more to read
-// than to compute. What is too long for the model is cut, as vLLM's benchmark
-// has it, except at OpenAI's own server, which does not know how.
+// encodeEmbeddings requests base64, because parsing a list of numbers would take longer than computing the
+// embedding. Inputs too long for the model are truncated, as in vLLM's benchmark; OpenAI's own service does not
+// support truncation.
 func encodeEmbeddings(o *Options, r *tacho.Request) ([]byte, error) {
 	truncate := -1
 	if o.atOpenAI {
@@ -66,7 +65,7 @@ func encodeEmbeddings(o *Options, r *tacho.Request) ([]byte, error) {
 	return marshalWith(&struct {
 		Model          string            `json:"model,omitempty"`
 		Input          wire.OpenAIPrompt `json:"input"`
-		Truncate       int               `json:"truncate_prompt_tokens,omitempty"` // -1: to what the model takes
+		Truncate       int               `json:"truncate_prompt_tokens,omitempty"` // -1 truncates to the model's maximum
 		EncodingFormat string            `json:"encoding_format"`
 	}{modelOf(o, r), wire.OpenAIPrompt{Text: r.Input.Text, IDs: r.Input.IDs}, truncate, "base64"}, o.Extra, r.Extra)
 }
@@ -74,19 +73,18 @@ func encodeEmbeddings(o *Options, r *tacho.Request) ([]byte, error) {
 func encodePooling(o *Options, r *tacho.Request) ([]byte, error) {
 	return marshalWith(&struct {
 		Model    string            `json:"model,omitempty"`
-		Truncate int               `json:"truncate_prompt_tokens"` // -1: to what the model takes
+		Truncate int               `json:"truncate_prompt_tokens"` // -1 truncates to the model's maximum
 		Input    wire.OpenAIPrompt `json:"input"`
 	}{modelOf(o, r), -1, wire.OpenAIPrompt{Text: r.Input.Text, IDs: r.Input.IDs}}, o.Extra, r.Extra)
 }
 
-// inputsOf is how many texts are embedded: those that a workload has put in the
-// place of the one.
+// inputsOf returns the number of texts to embed. A workload may replace the single text by a list.
 func inputsOf(r *tacho.Request) int {
 	several, _ := r.Extra["input"].([]any)
 	return max(len(several), 1)
 }
 
-// toRank is the query, and the documents behind it.
+// toRank returns the query followed by the documents.
 func toRank(r *tacho.Request) []string {
 	if r.Input.Messages == nil {
 		return strings.Split(strings.TrimRight(r.Input.Text, "\n"), "\n")
@@ -101,7 +99,7 @@ func toRank(r *tacho.Request) []string {
 func encodeRerank(o *Options, r *tacho.Request) ([]byte, error) {
 	texts := toRank(r)
 	if len(texts) < 2 {
-		return nil, errors.New("nothing to rank: the first line of the prompt is the query, and each further line a document")
+		return nil, errors.New("the prompt has no documents to rank: the first line is the query, each further line is a document")
 	}
 	return marshalWith(&struct {
 		Model     string   `json:"model,omitempty"`
@@ -111,13 +109,13 @@ func encodeRerank(o *Options, r *tacho.Request) ([]byte, error) {
 	}{modelOf(o, r), texts[0], texts[1:], -1}, o.Extra, r.Extra)
 }
 
-// A poolingDecoder reads the one document of an answer.
+// A poolingDecoder decodes the document of a response.
 type poolingDecoder struct {
 	scan    scanner
 	usage   tacho.Usage
 	total   int
 	counted bool
-	results bool // there is a list of them
+	results bool // the document contains a list of results
 }
 
 func (d *poolingDecoder) decode(payload []byte, c *chunk) error {
@@ -127,11 +125,11 @@ func (d *poolingDecoder) decode(payload []byte, c *chunk) error {
 	}
 	c.end = d.results
 	if d.usage.Prompt == 0 {
-		d.usage.Prompt = d.total // rerankers have the total alone
+		d.usage.Prompt = d.total // rerankers send only the total
 	}
 	c.counted, c.usage = d.counted, d.usage
 	if !c.failed && !d.results {
-		return errors.New("an answer without results")
+		return errors.New("the response contains no results")
 	}
 	return nil
 }

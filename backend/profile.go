@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// A Profiler can have its server profile itself. Every backend made by a Kind
-// is one; most servers are not.
+// A Profiler can start and stop the server's profiler. Every backend made by a Kind implements Profiler, but few
+// servers support it.
 type Profiler interface {
 	Profile(ctx context.Context, start bool) error
 }
@@ -17,5 +17,5 @@ func (c *client) Profile(ctx context.Context, start bool) error {
 	if start {
 		path = "/start_profile"
 	}
-	return c.ask(ctx, http.MethodPost, path, nil, nil)
+	return c.query(ctx, http.MethodPost, path, nil, nil)
 }

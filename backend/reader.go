@@ -10,95 +10,93 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tacho"
-	"tacho/internal/limit"
-	"tacho/transport"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/limit"
+	"github.com/tacho-bench/tacho/internal/wire"
+	"github.com/tacho-bench/tacho/transport"
 )
 
 const (
-	maxBody  = 64 << 10 // how much of an answer that is no stream is kept for its message
-	maxQuote = 200      // how much of a malformed payload is shown
-	// maxReserve is how many events are made room for at once, however many
-	// tokens were asked for.
+	maxBody  = 64 << 10 // bytes of a response other than a stream stored for error messages
+	maxQuote = 200      // bytes of a malformed payload shown in errors
+	// maxReserve limits the number of events allocated in advance, regardless of the number of tokens requested.
 	maxReserve = 4096
 )
 
-// A chunk is what one event of a stream says, in any protocol.
+// A chunk is the decoded content of one stream event, independent of the protocol.
 type chunk struct {
-	token  bool            // the event brings tokens
-	kind   tacho.TokenKind // of them
-	tokens int             // how many; 0 if the wire does not say
-	text   []byte
-	said   []byte // of a text of several kinds, the content; nil where all of it is of one
-	whole  bool   // text is all that was generated, and replaces what came before
+	token   bool            // the event carries tokens
+	kind    tacho.TokenKind // kind of the tokens
+	tokens  int             // number of tokens; 0 if unknown
+	text    []byte
+	content []byte // content part of a text with several kinds; nil if the text is of one kind
+	whole   bool   // text is the complete text so far and replaces earlier text
 
 	end    bool   // the stream is complete
-	finish []byte // the finish reason, empty while there is none
-	blank  bool   // beside the finish reason there is a text, and it is empty
-	empty  bool   // a token event without text, token ids or a count: perhaps it brings no token
+	finish []byte // finish reason, empty if not finished
+	blank  bool   // the event carries an empty text next to the finish reason
+	empty  bool   // a token event without text, token ids or a count: possibly without a token
 
-	counted bool // usage is given
+	counted bool // usage is set
 	usage   tacho.Usage
-	timed   bool // times are given
+	timed   bool // times is set
 	times   tacho.ServerTimes
-	marked  bool // this stream will have an end mark
+	marked  bool // the stream will end with an end mark
 
 	failed  bool
-	message []byte // the server's words for a failure
+	message []byte // error message of the server
 
-	scratch any // what the decoder wants for the next chunk, of this stream or another
+	scratch any // decoder state reused for the next chunk, of this stream or another
 }
 
-// chunks are used again: each open stream would have one.
+// chunks recycles chunks, because otherwise each open stream would hold one.
 var chunks = sync.Pool{New: func() any { return new(chunk) }}
 
-// A decoder reads the payloads of one stream, in order. But for its scratch c is empty when decode
-// is called, and what decode puts there is used before the next call.
+// A decoder decodes the payloads of one stream, in order. c is empty except for scratch when decode is called. The
+// values decode stores in c are used before the next call.
 type decoder interface {
 	decode(payload []byte, c *chunk) error
 }
 
-// A reader is the transport.Consumer of one response: it splits and decodes
-// what arrived, and enters token events into the record.
+// A reader is the transport.Consumer of one response. It splits and decodes the received bytes and adds token
+// events to the record.
 type reader struct {
 	client   *client
 	exchange *transport.Exchange
 	decoder  decoder
 	rec      *tacho.Record
 	epoch    int64 // wall-clock nanoseconds
-	asked    int   // output tokens
+	asked    int   // number of output tokens requested
 
-	started bool   // the two below are settled
-	stream  bool   // what arrives is a stream of events
-	whole   bool   // the server answered in one document instead
-	body    []byte // the beginning of what arrived, for messages
+	started bool   // stream and whole are set
+	stream  bool   // the response is a stream of events
+	whole   bool   // the response is one document instead of a stream
+	body    []byte // beginning of the response, for error messages
 
 	split splitter
-	base  int64 // offset in the stream of the data being consumed
+	base  int64 // stream offset of the data being consumed
 	reads []transport.Read
-	next  int            // the first of reads that may hold the next event
-	held  transport.Read // arrival of an event whose blank line is still to come
+	next  int            // index of the first read that may contain the next event
+	held  transport.Read // arrival of an event still waiting for its blank line
 
-	lastRecv  uint32 // of the token event before
+	lastRecv  uint32 // of the previous token event
 	lastSince int32
 	lastLate  bool
-	unwired   int // token events whose times are not the wire clock's
+	unwired   int // token events without a wire timestamp
 	payloads  int
-	broken    int // of them, could not be read
+	broken    int // number of unreadable payloads
 	text      []byte
-	said      []byte // of text, the content
+	content   []byte // content part of text
 	ended     bool
-	opening   int      // how many events are empty before the first that is not
-	closing   *closing // an event that ends the answer and has no text
-	marked    bool     // there will be an end mark
+	opening   int      // number of empty events before the first non-empty one
+	closing   *closing // event that ended the answer without text
+	marked    bool     // the stream will end with an end mark
 	failure   *tacho.Failure
-	bound     error // what there was too much of
+	bound     error // the limit exceeded, if any
 }
 
-// A closing is an event with a finish reason and nothing else. Some servers
-// (vLLM) send the token that made the model stop in it, and others only say
-// that all was sent: the server's count tells, and it comes later.
+// A closing is an event with only a finish reason. In some servers (vLLM), this event carries the stop token; in
+// others, it only announces the end. The server's token count, which arrives later, decides.
 type closing struct {
 	at    transport.Read
 	blank bool
@@ -112,7 +110,7 @@ func newReader(c *client, x *transport.Exchange, rec *tacho.Record) *reader {
 func (r *reader) Consume(data []byte, reads []transport.Read) error {
 	if !r.started {
 		r.started = true
-		r.sort()
+		r.classify()
 	}
 	keep := maxBody
 	if r.stream {
@@ -134,9 +132,9 @@ func (r *reader) Consume(data []byte, reads []transport.Read) error {
 	return r.bound
 }
 
-// sort tells a stream from an answer in one piece. Only types that cannot be a
-// stream are taken at their word: some servers and proxies mislabel theirs.
-func (r *reader) sort() {
+// classify distinguishes a stream from a response in one document. Only content types that cannot be a stream are
+// trusted, because some servers and proxies mislabel streams.
+func (r *reader) classify() {
 	if r.exchange.Status != http.StatusOK {
 		return
 	}
@@ -150,7 +148,7 @@ func (r *reader) sort() {
 	}
 }
 
-// types reads media types. The answers of a server have the same, as a rule.
+// types parses media types and caches the last one, because most responses of a server have the same type.
 type types struct{ last atomic.Pointer[[2]string] }
 
 func (ts *types) of(header string) string {
@@ -165,7 +163,7 @@ func (ts *types) of(header string) string {
 	return t
 }
 
-// arrival is the read that holds the byte at offset. Offsets must not go back.
+// arrival returns the read that contains the byte at offset. Offsets must not decrease.
 func (r *reader) arrival(offset int64) transport.Read {
 	if offset < r.base {
 		return r.held
@@ -176,7 +174,7 @@ func (r *reader) arrival(offset int64) transport.Read {
 	return r.reads[r.next]
 }
 
-// event takes one event of the stream.
+// event processes one event of the stream.
 func (r *reader) event(e wire.SSEEvent) {
 	if len(e.Data) == 0 {
 		return
@@ -193,13 +191,13 @@ func (r *reader) event(e wire.SSEEvent) {
 		}
 		c.failed = true
 	case err != nil && r.ended && string(bytes.TrimSpace(e.Data)) == wire.OpenAIDone:
-		return // gateways end every stream so, whatever its protocol
+		return // some gateways send [DONE] at the end of every stream, in any protocol
 	case err != nil:
 		if r.broken++; r.broken == 1 {
 			r.note(tacho.Malformed, err.Error()+": "+r.client.quote(e.Data))
 		}
-		if r.broken == limit.Broken {
-			r.bound = limit.Count("events that cannot be read", limit.Broken)
+		if r.broken == limit.BadEvents {
+			r.bound = limit.Count("unreadable events", limit.BadEvents)
 		}
 		return
 	}
@@ -212,9 +210,9 @@ func (r *reader) event(e wire.SSEEvent) {
 		r.token(c, r.arrival(e.End))
 	case len(c.finish) > 0:
 		r.closing = &closing{r.arrival(e.End), c.blank}
-		r.behind(r.closing.at)
+		r.nonToken(r.closing.at)
 	default:
-		r.behind(r.arrival(e.End))
+		r.nonToken(r.arrival(e.End))
 	}
 	if r.client.KeepText {
 		r.keep(c)
@@ -229,10 +227,10 @@ func (r *reader) event(e wire.SSEEvent) {
 	}
 }
 
-// keep keeps what was generated, and apart from it what of it is the answer.
+// keep stores the generated text and, separately, its content part.
 func (r *reader) keep(c *chunk) {
 	if c.whole {
-		r.text, r.said = r.text[:0], r.said[:0]
+		r.text, r.content = r.text[:0], r.content[:0]
 	}
 	if len(r.text)+len(c.text) > limit.Answer {
 		r.bound = limit.Bytes("an answer", limit.Answer)
@@ -240,14 +238,14 @@ func (r *reader) keep(c *chunk) {
 	}
 	r.text = append(r.text, c.text...)
 	switch {
-	case c.said != nil:
-		r.said = append(r.said, c.said...)
+	case c.content != nil:
+		r.content = append(r.content, c.content...)
 	case c.kind == tacho.Content:
-		r.said = append(r.said, c.text...)
+		r.content = append(r.content, c.text...)
 	}
 }
 
-// account keeps what the server counted and measured; the last word counts.
+// account stores token counts and timings from the server. Later values replace earlier ones.
 func (r *reader) account(c *chunk) {
 	if c.counted {
 		if r.rec.Usage == nil {
@@ -261,7 +259,7 @@ func (r *reader) account(c *chunk) {
 	}
 }
 
-// badFinish are the finish reasons by which servers say that they gave up.
+// badFinish lists the finish reasons used by servers for failures.
 var badFinish = map[string]bool{"error": true, "abort": true, "parse_error": true}
 
 func (r *reader) token(c *chunk, at transport.Read) {
@@ -292,17 +290,16 @@ func (r *reader) token(c *chunk, at transport.Read) {
 	})
 }
 
-// behind is told of an event that is no token. If it was received together with
-// the last token, that may have come before it: right before it, as the end of an
-// answer follows its last token, unless the client was late to read.
-func (r *reader) behind(at transport.Read) {
+// nonToken handles an event without a token. If the last token was received in the same read, the token may have arrived earlier.
+// Usually it arrived right before, because the end of an answer follows its last token, unless the client was late to read.
+func (r *reader) nonToken(at transport.Read) {
 	n := len(r.rec.Events)
 	if n > 0 && at.Recv == r.lastRecv && !at.Wire && r.lastLate {
 		r.rec.Events[n-1].Slack = tacho.SlackOf(time.Duration(r.lastSince))
 	}
 }
 
-// finish is told that no more will come.
+// finish is called at the end of the response.
 func (r *reader) finish() {
 	if r.stream {
 		r.split.Close(r.event)
@@ -314,17 +311,16 @@ func (r *reader) finish() {
 	r.open()
 	if r.client.KeepText {
 		r.rec.Text = string(r.text)
-		if r.rec.Said = r.rec.Text; len(r.said) < len(r.text) {
-			r.rec.Said = string(r.said)
+		if r.rec.Answer = r.rec.Text; len(r.content) < len(r.text) {
+			r.rec.Answer = string(r.content)
 		}
 	}
 	r.rec.Output, r.rec.OutputFrom = output(r.rec)
 }
 
-// close enters the closing event as a token if the server counted one token more
-// than came. If it counted several more, some events held several tokens. Then
-// the closing event counts only if it had a place for a text, or if there was no
-// other event.
+// close counts the closing event as a token if the server counted one token more than received. If the server
+// counted several more, some events carried several tokens; then the closing event counts only if it contained a
+// text member, or if there was no other event.
 func (r *reader) close() {
 	if r.closing == nil || r.rec.Usage == nil || r.failure != nil {
 		return
@@ -338,10 +334,9 @@ func (r *reader) close() {
 	}
 }
 
-// open drops empty events before the first token. An empty event may be a token whose
-// text is still to come, as a part of a character, or may say only that the answer
-// begins: the server's count tells. If the server counted more tokens than there are
-// events, events hold several, and an empty one holds none.
+// open drops empty events before the first token. An empty event is either a token without complete characters or
+// the announcement of an answer; the server's token count decides. If the server counted more tokens than there are
+// events, events carry several tokens, and an empty event carries none.
 func (r *reader) open() {
 	events := r.rec.Events
 	if r.opening == 0 || r.opening == len(events) || r.rec.Usage == nil || r.rec.Usage.Completion == 0 {
@@ -358,7 +353,7 @@ func (r *reader) open() {
 	r.rec.Events = events[drop:]
 }
 
-// wholeFailure looks for an error in an answer that came in one document.
+// wholeFailure looks for an error in a response in one document.
 func (r *reader) wholeFailure() {
 	var c chunk
 	if r.decoder.decode(bytes.TrimSpace(r.body), &c) == nil && c.failed {
@@ -366,7 +361,7 @@ func (r *reader) wholeFailure() {
 	}
 }
 
-// output is the number of output tokens, and who counted them.
+// output returns the number of output tokens and the source of the count.
 func output(rec *tacho.Record) (int, tacho.CountSource) {
 	if rec.Usage != nil && rec.Usage.Completion > 0 {
 		return rec.Usage.Completion, tacho.FromUsage
@@ -384,7 +379,7 @@ func output(rec *tacho.Record) (int, tacho.CountSource) {
 	return sum, tacho.FromTokens
 }
 
-// note keeps the first failure: what follows is mostly a consequence of it.
+// note stores only the first failure, because later failures are usually its consequences.
 func (r *reader) note(cause tacho.Cause, message string) {
 	if r.failure == nil {
 		r.failure = r.fail(cause, message)
@@ -395,7 +390,7 @@ func (r *reader) fail(cause tacho.Cause, message string) *tacho.Failure {
 	return &tacho.Failure{Cause: cause, Phase: "stream", Status: r.exchange.Status, Message: message}
 }
 
-// offset is a time of the exchange as an offset from the epoch.
+// offset converts a wall-clock time to an offset from the epoch.
 func (r *reader) offset(wallNanos int64) time.Duration {
 	if wallNanos == 0 {
 		return tacho.Never

@@ -11,20 +11,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho"
-	"tacho/internal/redact"
-	"tacho/transport"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/redact"
+	"github.com/tacho-bench/tacho/transport"
 )
 
-// testReader is a reader of a 200 event stream, without a connection.
+// testReader returns a reader of an event stream with status 200, without a connection.
 func testReader(k Kind) *reader {
 	c := &client{Kind: k, Options: Options{KeepText: true}}
 	x := &transport.Exchange{Status: http.StatusOK, Type: "text/event-stream"}
 	return newReader(c, x, new(tacho.Record))
 }
 
-// read is the record of a stream whose every byte arrived by itself, the n-th
-// at n nanoseconds, and which was handed over cut at the given places.
+// read returns the record of a stream. Byte n arrives alone, at n nanoseconds, and the data is handed over in
+// pieces cut at the given offsets.
 func read(k Kind, stream []byte, cuts ...int) *tacho.Record {
 	r := testReader(k)
 	start := 0
@@ -39,7 +39,7 @@ func read(k Kind, stream []byte, cuts ...int) *tacho.Record {
 		data := slices.Clone(stream[start:end])
 		r.Consume(data, reads)
 		for i := range data {
-			data[i] = '#' // the data is the transport's again
+			data[i] = '#' // the transport may overwrite the data after Consume
 		}
 		start = end
 	}
@@ -64,8 +64,8 @@ var streams = []string{
 	"event: error\ndata: {}\n\n", "data: {\n\n", "hello", "",
 }
 
-// However a response is cut on its way from the transport, the record is the
-// same; and an event's time is that of the newline of its last data line.
+// The record does not depend on how the response is cut into pieces, and the time of an event is the arrival time
+// of the newline of its last data line.
 func FuzzRecordIgnoresCuts(f *testing.F) {
 	for i, s := range streams {
 		f.Add([]byte(s), uint16(i*7), uint16(i*31))
@@ -85,22 +85,22 @@ func FuzzRecordIgnoresCuts(f *testing.F) {
 			}
 			for _, e := range whole.Events {
 				if stream[e.At] != '\n' && stream[e.At] != '\r' && (k.framing == serverSent || int(e.At) != len(stream)-1) {
-					t.Errorf("%s: an event at byte %d, which is no end of a line", k.Name, e.At)
+					t.Errorf("%s: an event at byte %d, which does not end a line", k.Name, e.At)
 				}
 			}
 		}
 	})
 }
 
-// Events that share a receive share a stamp, which is true of the last of them.
+// Events received in one read share a timestamp, which is exact only for the last of them.
 func TestCoalesced(t *testing.T) {
 	token, usage := "data: {\"choices\":[{\"text\":\"a\"}]}\n\n", "data: {\"choices\":[],\"usage\":{\"completion_tokens\":5}}\n\n"
 	stream := token + token + token + usage + token + token + usage
 	n := len(token)
 	r := testReader(vllm)
 	r.epoch = 1000
-	// The first three events come in one receive, in two reads; the fourth in
-	// one of its own; the fifth with the usage.
+	// The first three events arrive in one receive, in two reads; the fourth arrives alone; the fifth arrives with
+	// the usage.
 	r.Consume([]byte(stream), []transport.Read{
 		{End: n + 5, At: 2000, Lag: 7, Since: 1e6, Recv: 4},
 		{End: 3*n + len(usage), At: 2000, Lag: 8, Since: 2e6, Recv: 4},
@@ -120,8 +120,8 @@ func TestCoalesced(t *testing.T) {
 	}
 }
 
-// A last token that was read together with the end of its answer came right
-// before it, unless the client was late to read.
+// A last token read together with the end of the answer arrived right before the end, unless the client was late to
+// read.
 func TestLastTokenReadWithTheEnd(t *testing.T) {
 	token, usage := "data: {\"choices\":[{\"text\":\"a\"}]}\n\n", "data: {\"choices\":[],\"usage\":{\"completion_tokens\":5}}\n\n"
 	const since = 20 * time.Millisecond
@@ -143,8 +143,8 @@ func TestLastTokenReadWithTheEnd(t *testing.T) {
 	}
 }
 
-// Segments that were seen at the network device have times of their own: events
-// of one segment came together. What was not seen there is counted.
+// Segments with wire timestamps have separate times, and events in one segment arrived together. Token events
+// without a wire timestamp are counted.
 func TestWireTimes(t *testing.T) {
 	token := "data: {\"choices\":[{\"text\":\"a\"}]}\n\n"
 	n := len(token)
@@ -211,7 +211,7 @@ func TestLiveCounter(t *testing.T) {
 	for _, size := range []int{1, 2, 7, len(stream)} {
 		got, firsts, sent, at := 0, 0, int64(1000), int64(5000)
 		passed := time.Duration(0)
-		l := liveCounter{marks: vllm.live, sent: &sent, tell: func(n int, first bool, after time.Duration) {
+		l := liveCounter{marks: vllm.tokenMarks, sent: &sent, tell: func(n int, first bool, after time.Duration) {
 			got, passed = got+n, passed+after
 			if first {
 				firsts++
@@ -225,7 +225,7 @@ func TestLiveCounter(t *testing.T) {
 			t.Errorf("in pieces of %d: %d token events, want 3; %d are the first; %v passed of %v", size, got, firsts, passed, time.Duration(l.last-sent))
 		}
 	}
-	l := liveCounter{marks: vllm.live, sent: new(int64), tell: func(int, bool, time.Duration) {}}
+	l := liveCounter{marks: vllm.tokenMarks, sent: new(int64), tell: func(int, bool, time.Duration) {}}
 	for range 100 {
 		l.feed(make([]byte, 4<<10), 1)
 	}
@@ -250,7 +250,7 @@ func TestClip(t *testing.T) {
 	}
 }
 
-// The cost of one event of a completions stream: splitting, decoding, marking.
+// BenchmarkConsume measures the cost of one event of a completions stream: splitting, decoding and recording.
 func BenchmarkConsume(b *testing.B) {
 	const events = 1000
 	event := `data: {"id":"cmpl-2f6f6a0b7d5e4c3a9b8c7d6e5f4a3b2c","object":"text_completion","created":1763171717,"model":"meta-llama/Llama-3.1-8B-Instruct","choices":[{"index":0,"text":" the","logprobs":null,"finish_reason":null,"stop_reason":null,"prompt_token_ids":null,"token_ids":null}]}` + "\n\n"
@@ -272,9 +272,8 @@ func BenchmarkConsume(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*events), "ns/event")
 }
 
-// A thread that loses its processor between the two clocks has not seen one of them
-// set.
-func TestClocksAreReadQuickly(t *testing.T) {
+// If the thread is preempted between reading the two clocks, no clock step is reported.
+func TestPreemptionIsNotAClockStep(t *testing.T) {
 	const lost = 3 * time.Millisecond
 	for slow := range 3 {
 		n := 0
@@ -290,7 +289,7 @@ func TestClocksAreReadQuickly(t *testing.T) {
 			t.Errorf("reading %d was slow, and the clock seems to be set by %v", slow, step)
 		}
 	}
-	if c := quickest(readClocks); time.Since(someTime) < c.monotonic || time.Now().UnixNano() < int64(c.wall) {
+	if c := quickest(readClocks); time.Since(clockStart) < c.monotonic || time.Now().UnixNano() < int64(c.wall) {
 		t.Errorf("%v is yet to come", c)
 	}
 }

@@ -6,14 +6,13 @@ import (
 	"strconv"
 	"time"
 
-	"tacho"
-	"tacho/session"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/session"
 )
 
-// Retry returns a backend that sends a request again, up to n times more, when
-// it failed in a way that may pass and before a token came. The record tells
-// how often it was sent, and its times of sending are those of the first
-// attempt: that is when the wait began.
+// Retry returns a backend that sends a request again, up to n times, if the failure is transient and no token
+// arrived. The record stores the number of attempts. Its send times belong to the first attempt, because the user
+// has waited since then.
 func Retry(b tacho.Backend, n int) tacho.Backend {
 	return &retrying{inner: b, retries: n}
 }
@@ -49,7 +48,7 @@ func (c *retryingCall) Do(ctx context.Context, epoch time.Time, rec *tacho.Recor
 		if attempt == 1 {
 			first = rec.Timeline
 		}
-		pause, again := session.Again(rec, attempt, c.retries)
+		pause, again := session.Retry(rec, attempt, c.retries)
 		if !again || !sleep(ctx, pause) {
 			c.mark(rec, attempt, &first)
 			return
@@ -68,8 +67,7 @@ func (c *retryingCall) mark(rec *tacho.Record, attempts int, first *tacho.Timeli
 	}
 }
 
-// retryAfter is the wait that a Retry-After header asks for, in seconds or until
-// a date; nonsense is none.
+// retryAfter parses a Retry-After header, in seconds or as a date. retryAfter returns 0 for an invalid value.
 func retryAfter(value string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseFloat(value, 64); err == nil {
 		return duration(seconds, time.Second)
@@ -80,8 +78,8 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return 0
 }
 
-// sleep says whether there was time for the wait. It does not begin one that
-// the deadline would end: the failure is known now.
+// sleep reports whether it slept for d. If the deadline would end the sleep, sleep returns false at once, because
+// the failure is already certain.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
 		return false

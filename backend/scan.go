@@ -3,13 +3,13 @@ package backend
 import (
 	"time"
 
-	"tacho/internal/jsonscan"
+	"github.com/tacho-bench/tacho/internal/jsonscan"
 )
 
-// millis is a number of milliseconds as a server gives it.
+// millis converts a server's milliseconds to a Duration.
 func millis(ms float64) time.Duration { return duration(ms, time.Millisecond) }
 
-// duration is a number of units of time; nonsense is none.
+// duration converts n units to a Duration. duration returns 0 for invalid values.
 func duration(n float64, unit time.Duration) time.Duration {
 	const longest = float64(1 << 62)
 	if d := n * float64(unit); d > 0 && d < longest {
@@ -18,15 +18,13 @@ func duration(n float64, unit time.Duration) time.Duration {
 	return 0
 }
 
-// A scanner reads events that are JSON objects. Any of them may hold an error
-// in place of what a protocol has there.
+// A scanner decodes events that are JSON objects. Any event may carry an error instead of its usual content.
 type scanner struct {
 	jsonscan.Scanner
-	message []byte // the server's words for the error
+	message []byte // error message of the server
 }
 
-// read calls member for each member of an event but its error, which goes into
-// the chunk.
+// read calls member for each member of an event except error, which read stores in the chunk.
 func (s *scanner) read(event []byte, c *chunk, member func(key []byte)) error {
 	s.message = s.message[:0]
 	failed := false

@@ -11,19 +11,19 @@ import (
 	"slices"
 	"strings"
 
-	"tacho"
-	"tacho/internal/jsonscan"
-	"tacho/internal/limit"
-	"tacho/transport"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/jsonscan"
+	"github.com/tacho-bench/tacho/internal/limit"
+	"github.com/tacho-bench/tacho/internal/wire"
+	"github.com/tacho-bench/tacho/transport"
 )
 
-// ErrNoEndpoint says that the server cannot be asked that.
+// ErrNoEndpoint reports a query the server does not support.
 var ErrNoEndpoint = errors.New("the server has no such endpoint")
 
-// A MissingError is the ErrNoEndpoint of a server that was asked.
+// A MissingError is an ErrNoEndpoint with the request the server rejected.
 type MissingError struct {
-	Method, Path string // Path is the whole path, with that of the server's address
+	Method, Path string // Path includes the path of the base URL
 	Status       int
 }
 
@@ -34,19 +34,19 @@ func (e *MissingError) Error() string {
 // Unwrap makes a MissingError an ErrNoEndpoint.
 func (e *MissingError) Unwrap() error { return ErrNoEndpoint }
 
-// A Model is what a server says of a model it serves.
+// A Model is a server's description of a model.
 type Model struct {
-	ID     string // as requests name it
-	Root   string // where it comes from, mostly a Hugging Face name; may be empty
-	MaxLen int    // tokens of prompt and output together; 0 unknown
-	Vocab  int    // tokens of its vocabulary; 0 unknown
-	Owner  string // as the server says: mostly its own name
+	ID     string // name used in requests
+	Root   string // origin, usually a Hugging Face name; may be empty
+	MaxLen int    // context length: tokens of prompt and output together; 0 if unknown
+	Vocab  int    // vocabulary size; 0 if unknown
+	Owner  string // usually the name of the server
 }
 
 // FlushCache implements Server.
 func (c *client) FlushCache(ctx context.Context) error {
 	if c.flush == nil {
-		return fmt.Errorf("%s cannot be told to flush its cache: %w", c.Name, ErrNoEndpoint)
+		return fmt.Errorf("%s cannot flush its cache: %w", c.Name, ErrNoEndpoint)
 	}
 	if err := c.flush(ctx, c); err != nil {
 		return fmt.Errorf("flush the server's cache: %w", err)
@@ -58,20 +58,20 @@ func (c *client) FlushCache(ctx context.Context) error {
 func (c *client) Models(ctx context.Context) ([]Model, error) {
 	models, err := c.models(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("ask for the models: %w", err)
+		return nil, fmt.Errorf("list the models: %w", err)
 	}
 	for i := range models {
-		models[i].believe()
+		models[i].dropImplausible()
 	}
 	return slices.DeleteFunc(models, func(m Model) bool { return len(m.ID) > limit.Text }), nil
 }
 
-// longestContext is more than any model has.
-const longestContext = 1 << 30
+// maxContext is longer than the context of any model.
+const maxContext = 1 << 30
 
-// believe forgets what cannot be true.
-func (m *Model) believe() {
-	if m.MaxLen < 0 || m.MaxLen > longestContext {
+// dropImplausible resets values that cannot be correct.
+func (m *Model) dropImplausible() {
+	if m.MaxLen < 0 || m.MaxLen > maxContext {
 		m.MaxLen = 0
 	}
 	if len(m.Root) > limit.Text {
@@ -82,23 +82,23 @@ func (m *Model) believe() {
 // CountTokens implements Server.
 func (c *client) CountTokens(ctx context.Context, in *tacho.Input) (int, error) {
 	if c.count == nil {
-		return 0, fmt.Errorf("%s servers count no tokens: %w", c.Name, ErrNoEndpoint)
+		return 0, fmt.Errorf("%s servers cannot count tokens: %w", c.Name, ErrNoEndpoint)
 	}
 	n, err := c.count(ctx, c, in)
 	if err != nil {
-		return 0, fmt.Errorf("ask for a token count: %w", err)
+		return 0, fmt.Errorf("count tokens: %w", err)
 	}
 	return n, nil
 }
 
-// ask puts a question to the server and decodes its answer. A nil question
-// has no body, and an answer that nobody wants is nil.
-func (c *client) ask(ctx context.Context, method, path string, question, answer any) error {
-	return c.askFor(ctx, limit.Page, method, path, question, answer)
+// query sends a metadata request to the server and decodes the response. A nil question means no body, and a nil
+// answer discards the response.
+func (c *client) query(ctx context.Context, method, path string, question, answer any) error {
+	return c.queryLimit(ctx, limit.Page, method, path, question, answer)
 }
 
-// askFor is ask, for an answer of at most so many bytes.
-func (c *client) askFor(ctx context.Context, most int64, method, path string, question, answer any) error {
+// queryLimit is query with a limit on the response size in bytes.
+func (c *client) queryLimit(ctx context.Context, most int64, method, path string, question, answer any) error {
 	var body []byte
 	if question != nil {
 		var err error
@@ -106,15 +106,15 @@ func (c *client) askFor(ctx context.Context, most int64, method, path string, qu
 			return err
 		}
 	}
-	path = c.prefix + strings.ReplaceAll(path, modelHole, url.PathEscape(c.Model))
+	path = c.prefix + strings.ReplaceAll(path, modelPlaceholder, url.PathEscape(c.Model))
 	req, err := c.Client.NewRequest(method, path, c.headers("application/json"), body)
 	if err != nil {
 		return err
 	}
-	// A question does no harm when it is put twice: with a name that is not
-	// sent, net/http puts it again if its connection turns out to be closed.
+	// Queries are idempotent. With a key that is set but not sent, net/http retries a query if its connection turns
+	// out to be closed.
 	req.Header["Idempotency-Key"] = nil
-	status, text, err := c.put(req.WithContext(ctx), most)
+	status, text, err := c.roundTrip(req.WithContext(ctx), most)
 	switch {
 	case status == 0:
 		return err
@@ -123,36 +123,35 @@ func (c *client) askFor(ctx context.Context, most int64, method, path string, qu
 	case status != http.StatusOK:
 		return &tacho.Failure{
 			Cause: tacho.Status, Status: status,
-			Message: fmt.Sprintf("%s %s: status %d: %s", method, path, status, c.words(text, http.StatusText(status))),
+			Message: fmt.Sprintf("%s %s: status %d: %s", method, path, status, c.errorMessage(text, http.StatusText(status))),
 		}
 	case err != nil:
-		return fmt.Errorf("read the answer of %s: %w", path, err)
+		return fmt.Errorf("read the response of %s: %w", path, err)
 	}
 	if answer == nil || len(text) == 0 {
 		return nil
 	}
 	if err := json.Unmarshal(text, answer); err != nil {
 		return &tacho.Failure{Cause: tacho.Malformed, Status: status, Message: fmt.Sprintf(
-			"the answer to %s %s is no %s server's: is this its address? (%s: %s)", method, path, c.Name, jsonscan.Plain(err), c.quote(text))}
+			"the response to %s %s is not a valid %s response: check the address (%s: %s)", method, path, c.Name, jsonscan.ErrorText(err), c.quote(text))}
 	}
 	return nil
 }
 
-// put sends a question and reads its answer. The status is looked at first:
-// behind one below 200 there is no body, but a connection that never ends. An
-// error with a status is one of the body.
-func (c *client) put(req *http.Request, most int64) (status int, text []byte, err error) {
+// roundTrip sends a query and reads the response. It checks the status first, because after a status below 200 no
+// body follows, only a connection that never ends. An error with a status concerns the body.
+func (c *client) roundTrip(req *http.Request, most int64) (status int, text []byte, err error) {
 	resp, err := c.Client.HTTP().Do(req)
 	if err != nil {
 		return 0, nil, c.failed(err)
 	}
-	defer func() { _ = resp.Body.Close() }() // it has been read, or given up
+	defer func() { _ = resp.Body.Close() }() // read or abandoned
 	status = resp.StatusCode
 	if status < http.StatusOK {
 		return status, nil, nil
 	}
 	if status != http.StatusOK {
-		most = limit.Refuse
+		most = limit.ErrorBody
 	}
 	text, err = io.ReadAll(io.LimitReader(resp.Body, most+1))
 	if err == nil && int64(len(text)) > most {
@@ -161,7 +160,7 @@ func (c *client) put(req *http.Request, most int64) (status int, text []byte, er
 	return status, text, err
 }
 
-// failed is the error of a question that got no answer.
+// failed returns the error of a query without a response.
 func (c *client) failed(err error) error {
 	f := transport.Classify(err, nil)
 	f.Message = c.clipTo(f.Message, limit.Text)
@@ -174,7 +173,7 @@ func openAIModels(ctx context.Context, c *client) ([]Model, error) {
 
 func listModels(ctx context.Context, c *client, path string) ([]Model, error) {
 	var list wire.OpenAIModelList
-	if err := c.ask(ctx, http.MethodGet, path, nil, &list); err != nil {
+	if err := c.query(ctx, http.MethodGet, path, nil, &list); err != nil {
 		return nil, err
 	}
 	models := make([]Model, len(list.Data))
@@ -187,20 +186,20 @@ func listModels(ctx context.Context, c *client, path string) ([]Model, error) {
 	return models, nil
 }
 
-// countPromptTokens counts as the completions endpoint will: with the tokens
-// that the tokenizer puts around a text.
+// countPromptTokens counts tokens as the completions endpoint does, including the special tokens added by the
+// tokenizer.
 func countPromptTokens(ctx context.Context, c *client, in *tacho.Input) (int, error) {
 	special := true
 	return countTokens(ctx, c, wire.OpenAITokenizeRequest{Model: c.Model, Prompt: &in.Text, AddSpecialTokens: &special})
 }
 
-// countChatTokens counts as the chat endpoint will: under the chat template.
+// countChatTokens counts tokens as the chat endpoint does, with the chat template.
 func countChatTokens(ctx context.Context, c *client, in *tacho.Input) (int, error) {
 	return countTokens(ctx, c, wire.OpenAITokenizeRequest{Model: c.Model, Messages: chatMessages(in)})
 }
 
 func countTokens(ctx context.Context, c *client, question wire.OpenAITokenizeRequest) (int, error) {
 	var answer wire.OpenAITokenizeResponse
-	err := c.askFor(ctx, limit.Tokens, http.MethodPost, wire.OpenAITokenizePath, question, &answer)
+	err := c.queryLimit(ctx, limit.Tokens, http.MethodPost, wire.OpenAITokenizePath, question, &answer)
 	return answer.Count, err
 }

@@ -10,11 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho"
-	"tacho/backend"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/backend"
 )
 
-func TestServerQuestions(t *testing.T) {
+func TestServerQueries(t *testing.T) {
 	answers := map[string]string{
 		"GET /v1/models": `{"object":"list","data":[{"id":"m","root":"org/m","max_model_len":4096},{"id":"adapter"}]}`,
 		"GET /info":      `{"model_id":"org/m","max_total_tokens":2048}`,
@@ -59,7 +59,7 @@ func TestServerQuestions(t *testing.T) {
 			t.Errorf("%s: %d tokens, %v, want %d", tc.kind, n, err, tc.count)
 		}
 	}
-	// What is before the path of a protocol is before all its paths.
+	// A prefix before the endpoint of the protocol applies to all paths of the protocol.
 	s := newBackend(t, "openai-audio", srv.URL, backend.Options{
 		Model: "m", Endpoint: "/proxy/v1/audio/translations", Header: http.Header{"Authorization": {"Bearer sk-verysecret"}},
 	}).(backend.Server)
@@ -68,7 +68,7 @@ func TestServerQuestions(t *testing.T) {
 	}
 }
 
-func TestServerQuestionsThatFail(t *testing.T) {
+func TestServerQueriesThatFail(t *testing.T) {
 	for _, tc := range []struct {
 		name       string
 		serve      http.HandlerFunc
@@ -90,8 +90,8 @@ func TestServerQuestionsThatFail(t *testing.T) {
 				_, err1 := s.Models(t.Context())
 				_, err2 := s.CountTokens(t.Context(), &tacho.Input{Text: "a"})
 				for _, err := range []error{err1, err2} {
-					if err != nil && strings.Contains(err.Error(), "count no tokens") && errors.Is(err, backend.ErrNoEndpoint) {
-						continue // it was not asked
+					if err != nil && strings.Contains(err.Error(), "cannot count tokens") && errors.Is(err, backend.ErrNoEndpoint) {
+						continue // not queried
 					}
 					if err == nil || errors.Is(err, backend.ErrNoEndpoint) != tc.noEndpoint || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "verysecret") {
 						t.Errorf("error %v, want one that says %q", err, tc.says)
@@ -106,6 +106,6 @@ func TestServerQuestionsThatFail(t *testing.T) {
 	}
 	s := b.(backend.Server)
 	if _, err := s.Models(t.Context()); err == nil || errors.Is(err, backend.ErrNoEndpoint) {
-		t.Errorf("nobody listens, but the error is %v", err)
+		t.Errorf("unreachable server, but the error is %v", err)
 	}
 }

@@ -6,36 +6,35 @@ import (
 	"net/http"
 	"time"
 
-	"tacho"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
 var sglangNative = Kind{
 	Name:        "sglang",
 	Aliases:     []string{"sglang-native"},
-	Doc:         "SGLang's own endpoint: text or token ids, exact output lengths, the server's counts with every event",
+	Doc:         "SGLang's own endpoint: text or token ids, exact output lengths, token counts in every event",
 	Endpoint:    wire.SGLangGeneratePath,
 	Port:        30000,
 	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true, IDs: true},
 	ExactLength: true,
-	carries:     allSampling,
+	supports:    allSampling,
 	about:       "/get_server_info",
-	signs:       []sign{says(wire.OpenAIModelsPath, `"owned_by":"sglang"`), shows("/get_model_info", `"tokenizer_path"`), shows("/metrics", "sglang:")},
+	signatures:  []signature{certain(wire.OpenAIModelsPath, `"owned_by":"sglang"`), likely("/get_model_info", `"tokenizer_path"`), likely("/metrics", "sglang:")},
 	encode:      encodeSGLang,
 	decoder:     func(*Options) decoder { return new(sglangDecoder) },
-	live:        completionMarks,
+	tokenMarks:  completionMarks,
 	models:      openAIModels,
 	count:       countPromptTokens,
 	flush: func(ctx context.Context, c *client) error {
-		return c.ask(ctx, http.MethodPost, wire.SGLangFlushCachePath+"?timeout=30", nil, nil)
+		return c.query(ctx, http.MethodPost, wire.SGLangFlushCachePath+"?timeout=30", nil, nil)
 	},
 }
 
 func encodeSGLang(o *Options, r *tacho.Request) ([]byte, error) {
 	s := o.Sampling
-	// The server reads how to sample from an object of its own, and extra
-	// fields with it.
+	// The server reads sampling parameters and extra fields from a separate object.
 	p, err := marshalWith(&wire.SGLangSamplingParams{
 		MaxNewTokens: r.MaxTokens, IgnoreEOS: r.IgnoreEOS, Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK,
 	}, s.fields("min_p", "frequency_penalty", "presence_penalty", "repetition_penalty"), o.Extra, r.Extra)
@@ -57,20 +56,19 @@ func encodeSGLang(o *Options, r *tacho.Request) ([]byte, error) {
 	return marshal(q)
 }
 
-// An sglangDecoder reads events that tell all that was generated so far, or
-// where the server was started to send increments, what is new. Which it is
-// shows in the second event: the ids are as many as all tokens, or as the new
-// ones.
+// An sglangDecoder decodes events with the complete text so far or, if the server is configured to stream
+// increments, with the new text. The second event shows which, because the number of ids equals either all tokens
+// or the new tokens.
 type sglangDecoder struct {
 	scan scanner
 
-	text, before []byte // the text of this event, and of the one before
-	told         bool   // this event has a text
-	length       int    // of the longest text so far
-	ids          int    // in this event
+	text, before []byte // text of this event and of the previous event
+	hasText      bool   // this event contains a text
+	length       int    // length of the longest text so far
+	ids          int    // number of ids in this event
 	meta         sglangMeta
-	completion   int // tokens generated, by the event before
-	events       int // with tokens
+	completion   int // tokens generated up to the previous event
+	events       int // number of events with tokens
 	deltas       bool
 }
 
@@ -80,8 +78,8 @@ type sglangMeta struct {
 	finish  []byte
 	why     []byte
 
-	// In seconds: how long things took, and on servers with --enable-metrics when
-	// its scheduler began with the prompt and when it was through.
+	// Durations in seconds; with --enable-metrics, also the times when the scheduler started and finished the
+	// prompt.
 	total, queue, began, through float64
 }
 
@@ -98,7 +96,7 @@ func (d *sglangDecoder) decode(payload []byte, c *chunk) error {
 		c.end = true
 		return nil
 	}
-	d.text, d.told, d.ids = d.text[:0], false, 0
+	d.text, d.hasText, d.ids = d.text[:0], false, 0
 	d.meta = sglangMeta{finish: d.meta.finish[:0], why: d.meta.why[:0]}
 	if err := d.scan.read(payload, c, d.member); err != nil {
 		return err
@@ -118,7 +116,7 @@ func (d *sglangDecoder) decode(payload []byte, c *chunk) error {
 	return nil
 }
 
-// tokens says what the event adds to those before.
+// tokens computes the tokens this event adds.
 func (d *sglangDecoder) tokens(c *chunk) {
 	total := d.meta.usage.Completion
 	if !d.meta.counted {
@@ -130,15 +128,15 @@ func (d *sglangDecoder) tokens(c *chunk) {
 	if d.events > 0 && d.ids > 0 && d.meta.counted {
 		d.deltas = d.ids < total
 	}
-	// What is all so far cannot be shorter than it was.
-	d.deltas = d.deltas || d.told && len(d.text) < d.length
+	// The complete text so far cannot become shorter.
+	d.deltas = d.deltas || d.hasText && len(d.text) < d.length
 	switch {
-	case !d.told:
+	case !d.hasText:
 	case d.deltas:
 		c.text, c.token = d.text, len(d.text) > 0 && !d.meta.counted && d.ids == 0
 	default:
 		c.text, c.whole, d.length = d.text, true, len(d.text)
-		if !d.meta.counted && d.ids == 0 { // nobody counts, so a longer text is all there is to go by
+		if !d.meta.counted && d.ids == 0 { // without any count, only a longer text indicates a token
 			c.token = !bytes.Equal(d.text, d.before)
 			d.before = append(d.before[:0], d.text...)
 		}
@@ -156,7 +154,7 @@ func (d *sglangDecoder) member(key []byte) {
 	s := &d.scan
 	switch string(key) {
 	case "text":
-		d.text, d.told = s.String(d.text[:0])
+		d.text, d.hasText = s.String(d.text[:0])
 	case "output_ids":
 		d.ids = s.Len()
 	case "meta_info":
@@ -172,7 +170,7 @@ func (d *sglangDecoder) metaMember(key []byte) {
 	case "completion_tokens":
 		m.usage.Completion, m.counted = s.Natural(), true
 	case "cached_tokens":
-		s.Told(&m.usage.Cached, &m.usage.TellsCached)
+		s.NaturalIfPresent(&m.usage.Cached, &m.usage.TellsCached)
 	case "reasoning_tokens":
 		m.usage.Reasoning = s.Natural()
 	case "e2e_latency":

@@ -4,11 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// A server with --enable-metrics tells more of its times, one without only the
-// whole; what makes no sense is not told.
+// A server with --enable-metrics reports detailed timings, a server without only the total. Implausible timings are
+// dropped.
 func TestSGLangTimes(t *testing.T) {
 	const ms = time.Millisecond
 	for meta, want := range map[string]tacho.ServerTimes{

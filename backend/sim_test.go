@@ -11,15 +11,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tacho"
-	"tacho/backend"
-	"tacho/sim"
-	"tacho/transport"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/sim"
+	"github.com/tacho-bench/tacho/transport"
 )
 
-// poses are the engines the simulator has to pose as for each Kind; what is
-// missing it does not speak.
-var poses = map[string]string{
+// emulated names the engine the simulator emulates for each Kind. Kinds without an entry are not simulated.
+var emulated = map[string]string{
 	"vllm": "vllm", "openai": "vllm", "openai-chat": "vllm", "openai-responses": "vllm", "sglang": "sglang", "tgi": "tgi",
 	"trtllm": "trtllm", "triton": "triton", "triton-vllm": "triton-vllm", "llamacpp": "llamacpp", "ollama": "ollama", "ollama-chat": "ollama",
 	"lmdeploy": "lmdeploy", "lmdeploy-generate": "lmdeploy", "deepspeed-mii": "mii", "deepspeed-mii-generate": "mii-generate",
@@ -44,12 +43,11 @@ func simulate(t *testing.T, o sim.Options) (*sim.Server, string) {
 	return s, srv.URL
 }
 
-// Every Kind against the simulator's dialect of its server, when all goes well
-// and with everything that the simulator can make go wrong.
+// Every Kind works with the simulated server, without faults and with every fault of the simulator.
 func TestSimulatedServers(t *testing.T) {
 	const tokens = 6
 	for _, kind := range backend.Kinds {
-		engine, ok := poses[kind.Name]
+		engine, ok := emulated[kind.Name]
 		if !ok {
 			if !slices.Contains(notSimulated, kind.Name) {
 				t.Errorf("%s: say which engine the simulator is to pose as", kind.Name)
@@ -61,7 +59,7 @@ func TestSimulatedServers(t *testing.T) {
 			fault  string
 			cause  tacho.Cause
 			says   string
-			events int // at least
+			events int // minimum number
 		}{
 			{"", "", "", tokens},
 			{"merge:3", "", "", tokens},
@@ -92,9 +90,9 @@ func TestSimulatedServers(t *testing.T) {
 				case strings.HasPrefix(tc.fault, "truncate") && unmarked:
 					want = ""
 				case tc.fault == "error:2" && (kind.Name == "trtllm" || kind.Name == "deepspeed-mii-generate"):
-					want = tacho.Reset // they have no errors inside a stream
+					want = tacho.Reset // these protocols have no in-band errors
 				case kind.Name == "tgi" && tc.fault == "queue-full":
-					want = tacho.InBand // its streams begin before anything can fail
+					want = tacho.InBand // streams of this kind start before any failure
 				}
 				if got := causeOf(rec); got != want {
 					t.Fatalf("failure %v, want %q", rec.Failure, want)
@@ -113,7 +111,7 @@ func TestSimulatedServers(t *testing.T) {
 	}
 }
 
-// simRequest asks for a number of tokens.
+// simRequest returns a request for a number of tokens.
 func simRequest(kind backend.Kind, tokens int) *tacho.Request {
 	text := "one two three"
 	if kind.Pools {
@@ -122,11 +120,11 @@ func simRequest(kind backend.Kind, tokens int) *tacho.Request {
 	return fitting(kind, &tacho.Request{ID: "r1", Input: tacho.Input{Text: text}, MaxTokens: tokens, IgnoreEOS: true})
 }
 
-// A request that is canceled while the server stalls has the tokens that came before.
+// A request canceled while the server stalls keeps the tokens received before.
 func TestSimulatedStall(t *testing.T) {
 	for _, kind := range backend.Kinds {
-		engine, ok := poses[kind.Name]
-		if !ok || kind.Pools { // there is no second token to wait for
+		engine, ok := emulated[kind.Name]
+		if !ok || kind.Pools { // no second token to wait for
 			continue
 		}
 		t.Run(kind.Name, func(t *testing.T) {
@@ -141,7 +139,7 @@ func TestSimulatedStall(t *testing.T) {
 				soFar := 0
 				o := backend.Options{Header: http.Header{"X-Sim-Fault": {"stall:2"}}, OnToken: func(n int, _ bool, _ time.Duration) {
 					if soFar += n; soFar == 2 {
-						cancel() // nothing more will come
+						cancel() // no more tokens will arrive
 					}
 				}}
 				inBubble(t, kind, s.ServeHTTP, o, func(b tacho.Backend) {
@@ -155,13 +153,13 @@ func TestSimulatedStall(t *testing.T) {
 	}
 }
 
-// documentCause is what becomes of an answer in one piece.
+// documentCause returns the expected cause for a response in one document.
 func documentCause(fault string, stream tacho.Cause) tacho.Cause {
 	switch {
 	case strings.HasPrefix(fault, "error"):
-		return tacho.Status // it comes before the document
+		return tacho.Status // the failure precedes the document
 	case strings.HasPrefix(fault, "truncate"):
-		return tacho.Reset // its length was promised
+		return tacho.Reset // the response announced its length
 	}
 	return stream
 }
@@ -191,7 +189,7 @@ func simBackend(t *testing.T, kind backend.Kind, url, fault string) tacho.Backen
 	return b
 }
 
-// checkTruth compares a record with what the simulator knows.
+// checkTruth compares a record with the simulator's log.
 func checkTruth(t *testing.T, s *sim.Server, kind backend.Kind, rec *tacho.Record, tokens int) {
 	t.Helper()
 	truths := s.Truth()
@@ -219,14 +217,14 @@ func checkTruth(t *testing.T, s *sim.Server, kind backend.Kind, rec *tacho.Recor
 	}
 }
 
-// What a server can be asked, put to the simulator.
-func TestSimulatedQuestions(t *testing.T) {
+// The simulator answers all queries.
+func TestSimulatedQueries(t *testing.T) {
 	noCount := []string{"trtllm", "triton", "triton-vllm", "ollama", "ollama-chat", "deepspeed-mii", "deepspeed-mii-generate", "transformers", "infinity-embeddings", "infinity-embeddings-clip"}
 	flushes := []string{"vllm", "openai", "openai-chat", "openai-responses", "openai-audio", "sglang"}
 	noLimit := []string{"triton", "triton-vllm", "anthropic"}
 	const noModels = "deepspeed-mii-generate"
 	for _, kind := range backend.Kinds {
-		engine, ok := poses[kind.Name]
+		engine, ok := emulated[kind.Name]
 		if !ok {
 			continue
 		}
@@ -260,7 +258,7 @@ func TestSimulatedQuestions(t *testing.T) {
 	}
 }
 
-// Detect names every engine that the simulator poses as, and says by what.
+// Detect recognises every engine emulated by the simulator and returns evidence.
 func TestDetect(t *testing.T) {
 	want := map[string]string{"mii": "deepspeed-mii", "mii-generate": "deepspeed-mii-generate", "lmdeploy": "lmdeploy-generate"}
 	for _, engine := range sim.Engines() {

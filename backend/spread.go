@@ -7,13 +7,12 @@ import (
 	"sync"
 	"time"
 
-	"tacho"
-	"tacho/route"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/route"
 )
 
-// Spread returns a backend that sends each request to one of several servers
-// and writes into the record to which, by the names given. All backends must be
-// of one Kind, with the same options.
+// Spread returns a backend that distributes requests over several servers and records the name of the chosen
+// server. All backends must be of the same Kind, with the same options.
 func Spread(backends []tacho.Backend, names []string, how route.Policy, seed uint64) (tacho.Backend, error) {
 	s := &spread{names: names, router: route.New(how, seed)}
 	for i, b := range backends {
@@ -25,7 +24,7 @@ func Spread(backends []tacho.Backend, names []string, how route.Policy, seed uin
 		s.clients = append(s.clients, c)
 	}
 	if len(s.clients) == 0 || len(names) != len(s.clients) {
-		return nil, errors.New("spread: a name for each backend, and at least one")
+		return nil, errors.New("spread: need at least one backend, and a name for each")
 	}
 	return s, nil
 }
@@ -38,7 +37,7 @@ type spread struct {
 	router *route.Router
 }
 
-// Prepare implements tacho.Backend. The body is encoded once, whoever gets it.
+// Prepare implements tacho.Backend. The body is the same for all servers, so Prepare encodes the body once.
 func (s *spread) Prepare(r *tacho.Request) (tacho.Call, error) {
 	first := s.clients[0]
 	if err := first.accepts(&r.Input); err != nil {
@@ -48,14 +47,14 @@ func (s *spread) Prepare(r *tacho.Request) (tacho.Call, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode request: %w", err)
 	}
-	c := &spreadCall{spread: s, chosen: -1, ask: route.Ask{Session: r.Session, Turn: r.Turn}}
+	c := &spreadCall{spread: s, chosen: -1, ask: route.Request{Session: r.Session, Turn: r.Turn}}
 	how := s.router.Policy()
 	if how.ByPrefix {
 		c.ask.Prefix = route.Prefix(&r.Input)
 	}
 	if !how.ByLoad {
 		s.mu.Lock()
-		c.chosen, _ = s.router.Choose(&c.ask) // there is always one
+		c.chosen, _ = s.router.Choose(&c.ask) // at least one server is always open
 		s.mu.Unlock()
 	}
 	c.calls = make([]*call, len(s.clients))
@@ -71,8 +70,8 @@ func (s *spread) Prepare(r *tacho.Request) (tacho.Call, error) {
 
 type spreadCall struct {
 	spread *spread
-	ask    route.Ask
-	chosen int // below 0 it is chosen when it is sent
+	ask    route.Request
+	chosen int // negative until the server is chosen at send time
 	calls  []*call
 }
 
@@ -102,7 +101,7 @@ func (c *spreadCall) Do(ctx context.Context, epoch time.Time, rec *tacho.Record,
 	c.calls[i].Do(ctx, epoch, rec, o)
 }
 
-// Models implements Server: all servers are taken for equal.
+// Models implements Server. All servers are assumed to be equal.
 func (s *spread) Models(ctx context.Context) ([]Model, error) { return s.clients[0].Models(ctx) }
 
 // CountTokens implements Server.

@@ -15,12 +15,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho"
-	"tacho/backend"
-	"tacho/route"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/route"
 )
 
-// several starts servers that answer alike, and returns a backend over them.
+// several starts n servers with the same handler and returns a backend for all of them.
 func several(t *testing.T, n int, how string, serve http.HandlerFunc) (tacho.Backend, []string) {
 	t.Helper()
 	var backends []tacho.Backend
@@ -46,8 +46,8 @@ func TestSpread(t *testing.T) {
 	answer := completions.token("a", 1) + completions.last("a")
 	for how, want := range map[string]map[string]int{
 		"round-robin":  {"s0": 10, "s1": 10, "s2": 10},
-		"least-loaded": {"s0": 10, "s1": 10, "s2": 10}, // one at a time: in turn
-		"prefix":       {"s0": 30},                     // all begin alike
+		"least-loaded": {"s0": 10, "s1": 10, "s2": 10}, // with concurrency 1, servers take turns
+		"prefix":       {"s0": 30},                     // all prompts have the same prefix
 		"sticky":       {"s0": 15, "s1": 15},
 	} {
 		b, _ := several(t, 3, how, pieces(answer))
@@ -77,7 +77,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// While one server is stuck, the others get what comes.
+// While one server is stuck, the others get the requests.
 func TestLeastInFlight(t *testing.T) {
 	var taken atomic.Bool
 	stuck, release := make(chan struct{}), make(chan struct{})
@@ -103,11 +103,10 @@ func TestLeastInFlight(t *testing.T) {
 	}
 }
 
-// A request that is sent again says so, and its wait began with the first
-// attempt.
+// The record of a retried request stores the number of attempts, and its wait starts with the first attempt.
 func TestRetry(t *testing.T) {
 	for name, tc := range map[string]struct {
-		first    http.HandlerFunc // answers twice
+		first    http.HandlerFunc // handles the first two attempts
 		retries  int
 		attempts int
 		cause    tacho.Cause
@@ -156,18 +155,17 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// A server that says how long it wants to be left alone is, as far as the
-// request's own time goes.
+// A retry waits for the time in Retry-After, if the request's deadline allows it.
 func TestRetryAfter(t *testing.T) {
 	for _, tc := range []struct {
 		header   string
 		timeout  time.Duration
-		first    time.Duration // token; 0: the failure stands
+		first    time.Duration // first token; 0 if the failure is final
 		attempts int
 	}{
 		{"7", time.Minute, 7 * time.Second, 2},
 		{"0.5", time.Minute, 500 * time.Millisecond, 2},
-		{"Sat, 01 Jan 2000 00:00:09 GMT", time.Minute, 9 * time.Second, 2}, // synctest begins in 2000
+		{"Sat, 01 Jan 2000 00:00:09 GMT", time.Minute, 9 * time.Second, 2}, // synctest starts in 2000
 		{"Fri, 31 Dec 1999 00:00:00 GMT", time.Minute, 100 * time.Millisecond, 2},
 		{"soon", time.Minute, 100 * time.Millisecond, 2},
 		{"-3", time.Minute, 100 * time.Millisecond, 2},

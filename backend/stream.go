@@ -10,21 +10,21 @@ import (
 	"strings"
 	"time"
 
-	"tacho"
-	"tacho/internal/limit"
-	"tacho/internal/redact"
-	"tacho/transport"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/limit"
+	"github.com/tacho-bench/tacho/internal/redact"
+	"github.com/tacho-bench/tacho/transport"
 )
 
-// maxClockStep is how far wall and monotonic clock may drift apart during one
-// request, by slewing and by reading them, before it counts as a step.
+// maxClockStep is the allowed drift between wall clock and monotonic clock during one request, caused by slewing
+// and by reading the clocks. A larger drift counts as a clock step.
 const maxClockStep = time.Millisecond
 
-// A client is a Kind with its options: all backends are one.
+// A client is a Kind with its options. Every backend is a client.
 type client struct {
 	Kind
 	Options
-	prefix string // before the paths of the protocol, when the endpoint has one
+	prefix string // part of the endpoint before the paths of the protocol
 	types  types
 }
 
@@ -34,12 +34,12 @@ func newClient(k Kind, o Options) (*client, error) {
 	if c.Options.Endpoint == "" {
 		c.Options.Endpoint = k.Endpoint
 	}
-	for _, own := range append([]string{k.Endpoint}, k.others...) {
+	for _, own := range append([]string{k.Endpoint}, k.otherPaths...) {
 		if prefix, ok := strings.CutSuffix(c.Options.Endpoint, own); ok {
 			c.prefix = prefix
 		}
 	}
-	// A request as all will be shows a bad endpoint now, and all the secrets.
+	// Build a request now, to find an invalid endpoint and all secrets early.
 	req, err := o.Client.NewRequest(http.MethodPost, c.Options.Endpoint, c.headers(""), nil)
 	if err != nil {
 		return nil, err
@@ -67,10 +67,10 @@ func (c *client) Prepare(r *tacho.Request) (tacho.Call, error) {
 	return c.address(r, body)
 }
 
-// modelHole stands for the model's name in a path.
-const modelHole = "{model}"
+// modelPlaceholder is the placeholder for the model name in a path.
+const modelPlaceholder = "{model}"
 
-// address makes a call of an encoded request.
+// address builds a call from an encoded request.
 func (c *client) address(r *tacho.Request, body []byte) (*call, error) {
 	header := c.headers(c.framing.accept())
 	if c.contentType != nil {
@@ -86,12 +86,12 @@ func (c *client) address(r *tacho.Request, body []byte) (*call, error) {
 		}
 	}
 	path := c.Options.Endpoint
-	if strings.Contains(path, modelHole) {
+	if strings.Contains(path, modelPlaceholder) {
 		model := modelOf(&c.Options, r)
 		if model == "" {
-			return nil, fmt.Errorf("%s has the model's name in its path: name it with --model", c.Name)
+			return nil, fmt.Errorf("the path of %s requests includes the model: set --model", c.Name)
 		}
-		path = strings.ReplaceAll(path, modelHole, url.PathEscape(model))
+		path = strings.ReplaceAll(path, modelPlaceholder, url.PathEscape(model))
 	}
 	req, err := c.Client.NewRequest(http.MethodPost, path, header, body)
 	if err != nil {
@@ -108,7 +108,7 @@ func (c *client) address(r *tacho.Request, body []byte) (*call, error) {
 	return made, nil
 }
 
-// headers are what every request carries; the options have the last word.
+// headers returns the headers of every request. Options override the defaults.
 func (c *client) headers(accept string) http.Header {
 	h := http.Header{"Content-Type": {"application/json"}, "Accept": {accept}}
 	maps.Copy(h, c.header)
@@ -127,40 +127,40 @@ func (c *client) headers(accept string) http.Header {
 
 // A call is one encoded request.
 type call struct {
-	client *client
-	req    *transport.Request
-	asked  int
-	inputs int  // texts or documents in it; 0 is one
-	again  bool // it may be sent again
+	client   *client
+	req      *transport.Request
+	asked    int
+	inputs   int  // number of texts or documents; 0 means one
+	reusable bool // the request may be sent again
 }
 
-// keep has the request kept when it is sent: it may be sent again.
-func (c *call) keep() { c.again = true }
+// keep keeps the request after sending, because the call may be repeated.
+func (c *call) keep() { c.reusable = true }
 
 // Do implements tacho.Call.
 func (c *call) Do(ctx context.Context, epoch time.Time, rec *tacho.Record, o tacho.CallOptions) {
-	t := c.under(epoch, rec, o)
+	t := c.begin(epoch, rec, o)
 	req := c.req
-	if !c.again {
-		c.req = nil // it goes as soon as it has been answered: a stream may be long
+	if !c.reusable {
+		c.req = nil // free the body early, because a stream may be long
 	}
 	t.finish(c.client.Client.Do(ctx, req, &t.exchange, t.reader, t.live))
 }
 
 // Start implements engine.Starter.
 func (c *call) Start(ctx context.Context, epoch time.Time, rec *tacho.Record, o tacho.CallOptions, then func(finish func(), whole bool)) bool {
-	t := c.under(epoch, rec, o)
+	t := c.begin(epoch, rec, o)
 	sent := c.client.Client.Start(ctx, c.req, &t.exchange, t.reader, t.live, func(finish func() error, whole bool) {
 		then(func() { t.finish(finish()) }, whole)
 	})
-	if sent && !c.again {
-		c.req = nil // as above
+	if sent && !c.reusable {
+		c.req = nil // free the body early, because a stream may be long
 	}
 	return sent
 }
 
-// underway is a call that is being made.
-type underway struct {
+// A runningCall is a call in progress.
+type runningCall struct {
 	call     *call
 	rec      *tacho.Record
 	start    clocks
@@ -169,19 +169,19 @@ type underway struct {
 	live     func([]byte, int64)
 }
 
-func (c *call) under(epoch time.Time, rec *tacho.Record, o tacho.CallOptions) *underway {
+func (c *call) begin(epoch time.Time, rec *tacho.Record, o tacho.CallOptions) *runningCall {
 	rec.Inputs = c.inputs
-	t := &underway{call: c, rec: rec, start: quickest(readClocks), exchange: transport.Exchange{Options: o}}
+	t := &runningCall{call: c, rec: rec, start: quickest(readClocks), exchange: transport.Exchange{Options: o}}
 	t.reader = newReader(c.client, &t.exchange, rec)
 	t.reader.epoch, t.reader.asked = epoch.UnixNano(), c.asked
 	if c.client.OnToken != nil {
-		t.live = (&liveCounter{marks: c.client.live, tell: c.client.OnToken, sent: &t.exchange.Sent, bare: c.client.framing == jsonLines}).feed
+		t.live = (&liveCounter{marks: c.client.tokenMarks, tell: c.client.OnToken, sent: &t.exchange.Sent, bare: c.client.framing == jsonLines}).feed
 	}
 	return t
 }
 
-// finish writes down what became of it.
-func (t *underway) finish(err error) {
+// finish records the result of the call.
+func (t *runningCall) finish(err error) {
 	end := quickest(readClocks)
 	if t.exchange.End == 0 {
 		t.exchange.End = end.wall.Nanoseconds()
@@ -191,19 +191,18 @@ func (t *underway) finish(err error) {
 	t.rec.ClockStep = clockStep(end.wall-t.start.wall, end.monotonic-t.start.monotonic)
 }
 
-// clocks are the wall clock, and the monotonic one since some time, read one after
-// the other.
+// clocks holds the wall clock and the monotonic clock, read one after the other.
 type clocks struct{ wall, monotonic time.Duration }
 
-var someTime = time.Now() // the monotonic clock can only be read as a difference
+var clockStart = time.Now() // the monotonic clock can only be read as a difference
 
 func readClocks() clocks {
 	t := time.Now()
-	return clocks{time.Duration(t.UnixNano()), t.Sub(someTime)}
+	return clocks{time.Duration(t.UnixNano()), t.Sub(clockStart)}
 }
 
-// quickest is the best of three readings. A thread may lose its processor between
-// the two clocks, and then it looks as if the wall clock had been set.
+// quickest returns the best of three readings. If the kernel preempts the thread between the two clocks, a single
+// reading looks like a clock step.
 func quickest(read func() clocks) clocks {
 	best := read()
 	for range 2 {
@@ -214,8 +213,8 @@ func quickest(read func() clocks) clocks {
 	return best
 }
 
-// clockStep is how far the wall clock was set while the request ran, by the
-// time that passed on it and on the monotonic clock.
+// clockStep returns the step of the wall clock during the request: the difference between the elapsed wall-clock
+// time and the elapsed monotonic time.
 func clockStep(wall, monotonic time.Duration) time.Duration {
 	if step := wall - monotonic; step.Abs() > maxClockStep {
 		return step
@@ -223,7 +222,7 @@ func clockStep(wall, monotonic time.Duration) time.Duration {
 	return 0
 }
 
-// mark writes what the exchange and the reader saw into the record.
+// mark stores the results of the exchange and the reader in the record.
 func (c *client) mark(rec *tacho.Record, r *reader, err error) {
 	x := r.exchange
 	rec.Conn, rec.Sent, rec.Wrote = r.offset(x.Conn), r.offset(x.Sent), r.offset(x.Wrote)
@@ -243,39 +242,39 @@ func (c *client) mark(rec *tacho.Record, r *reader, err error) {
 	}
 }
 
-// encoded says what to do about an answer with a Content-Encoding.
+// encoded explains how to avoid a response with a Content-Encoding.
 func encoded(x *transport.Exchange) string {
-	return fmt.Sprintf("the answer has Content-Encoding %q, which was not asked for; switch off compression for this route at the server or the proxy", x.Encoding)
+	return fmt.Sprintf("the response has Content-Encoding %q, which tacho did not request; disable compression for this route at the server or the proxy", x.Encoding)
 }
 
-// refused is the failure of an answer that is not a 200.
+// refused returns the failure of a response with a status other than 200.
 func (c *client) refused(x *transport.Exchange, body []byte) *tacho.Failure {
 	f := &tacho.Failure{Cause: tacho.Status, Phase: "wait", Status: x.Status}
 	if x.Encoding == "" {
-		f.Message = c.words(body, http.StatusText(x.Status))
+		f.Message = c.errorMessage(body, http.StatusText(x.Status))
 	} else {
 		f.Message = http.StatusText(x.Status) + "; " + encoded(x)
 	}
 	if x.Location != "" && x.Status >= 300 && x.Status < 400 {
-		f.Message += "; the server redirects to " + x.Location + ", and a measured request goes nowhere else: give that address"
+		f.Message += "; the server redirects to " + x.Location + ", and tacho does not follow redirects: use that address"
 	}
 	f.RetryAfter = retryAfter(x.RetryAfter, time.Now())
 	return f
 }
 
-// failure is how the exchange failed, nil if it did not.
+// failure returns the failure of the exchange, or nil.
 func (c *client) failure(r *reader, err error) *tacho.Failure {
 	x := r.exchange
 	if x.Status != 0 && x.Status != http.StatusOK {
 		return c.refused(x, r.body)
 	}
 	if f := c.broken(r, err); f == nil || x.Encoding == "" || f.Cause != tacho.Malformed && f.Cause != tacho.Truncated {
-		return f // some servers send the header and do not compress
+		return f // some servers send the header but do not compress
 	}
 	return r.fail(tacho.Malformed, encoded(x))
 }
 
-// broken is how an answer with status 200 failed, nil if it did not.
+// broken returns the failure of a response with status 200, or nil.
 func (c *client) broken(r *reader, err error) *tacho.Failure {
 	x := r.exchange
 	if r.failure != nil {
@@ -283,23 +282,23 @@ func (c *client) broken(r *reader, err error) *tacho.Failure {
 	}
 	if err != nil {
 		f := transport.Classify(err, x)
-		// The answer was whole, so a connection that breaks behind it took nothing away.
+		// The answer was complete, so a connection error after the answer lost nothing.
 		if f != nil && (!r.ended || f.Cause != tacho.Reset && f.Cause != tacho.Truncated) {
 			return f
 		}
 	}
-	if err == nil && c.unmarked && !r.marked && !r.split.Partial() {
+	if err == nil && c.noEndMark && !r.marked && !r.split.Partial() {
 		r.ended = true
 	}
 	switch {
 	case r.whole:
-		return r.fail(tacho.Malformed, "the server did not stream although it was asked to; check the endpoint, and proxies on the way. It answered in one "+c.types.of(x.Type)+" document: "+c.quote(r.body))
+		return r.fail(tacho.Malformed, "the server did not stream its response; check the endpoint and proxies on the way. It sent one "+c.types.of(x.Type)+" document: "+c.quote(r.body))
 	case !r.ended && r.payloads == 0 && len(r.body) > 0:
 		return r.fail(tacho.Malformed, "not "+c.framing.String()+": "+c.quote(r.body))
 	case !r.ended:
 		return r.fail(tacho.Truncated, fmt.Sprintf("the stream ended without its end mark, after %d token events", len(r.rec.Events)))
 	case len(r.rec.Events) == 0 && !c.Pools:
-		return r.fail(tacho.Empty, "the stream was complete but held no token")
+		return r.fail(tacho.Empty, "the stream was complete but contained no token")
 	}
 	return nil
 }

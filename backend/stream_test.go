@@ -1,12 +1,11 @@
 package backend
 
 import (
-	"tacho"
-	"tacho/engine"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/engine"
 )
 
-// The engine looks for Start on a Call, so a changed signature would turn it off
-// without an error.
+// The engine checks whether a Call implements Start, so a changed signature would disable Start without an error.
 var (
 	_ tacho.Call     = (*call)(nil)
 	_ engine.Starter = (*call)(nil)

@@ -5,29 +5,29 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"tacho"
-	"tacho/internal/limit"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/limit"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
 var textGeneration = Kind{
-	Name:     "tgi",
-	Aliases:  []string{"text-generation-inference"},
-	Doc:      "the native endpoint of Text Generation Inference: text only, one event a token",
-	Endpoint: wire.TGIGenerateStreamPath,
-	Port:     8000, // its own is 80 or 3000; people measure it with tools that take 8000 unless told
-	Takes:    Forms{Text: true},
-	encode:   encodeGenerate,
-	decoder:  func(*Options) decoder { return new(tgiDecoder) },
-	live:     []string{`"token":`},
-	// What is not here the server would ignore without a word.
-	carries:     []string{"temperature", "top_p", "top_k", "repetition_penalty", "frequency_penalty", "logprobs"},
+	Name:       "tgi",
+	Aliases:    []string{"text-generation-inference"},
+	Doc:        "the native endpoint of Text Generation Inference: text only, one event per token",
+	Endpoint:   wire.TGIGenerateStreamPath,
+	Port:       8000, // the server's defaults are 80 and 3000, but other benchmarks default to 8000
+	Takes:      Forms{Text: true},
+	encode:     encodeGenerate,
+	decoder:    func(*Options) decoder { return new(tgiDecoder) },
+	tokenMarks: []string{`"token":`},
+	// The server silently ignores other parameters.
+	supports:    []string{"temperature", "top_p", "top_k", "repetition_penalty", "frequency_penalty", "logprobs"},
 	MetricsPath: "/metrics",
 	about:       wire.TGIInfoPath,
-	signs: []sign{
-		says(wire.OpenAIModelsPath, `"owned_by":"tgi"`),
-		shows(wire.TGIInfoPath, `"router":"text-generation-router`), shows(wire.TGIInfoPath, `"max_concurrent_requests"`),
-		shows("/metrics", "tgi_"),
+	signatures: []signature{
+		certain(wire.OpenAIModelsPath, `"owned_by":"tgi"`),
+		likely(wire.TGIInfoPath, `"router":"text-generation-router`), likely(wire.TGIInfoPath, `"max_concurrent_requests"`),
+		likely("/metrics", "tgi_"),
 	},
 	models: tgiModels,
 	count:  countTGITokens,
@@ -39,8 +39,7 @@ func encodeGenerate(o *Options, r *tacho.Request) ([]byte, error) {
 		MaxNewTokens: r.MaxTokens, Details: true, TopK: s.TopK, TopNTokens: o.Logprobs,
 		RepetitionPenalty: s.RepetitionPenalty, FrequencyPenalty: s.FrequencyPenalty,
 	}
-	// Temperature 0 and top_p 1 are the server's way of not sampling, but it
-	// takes neither as a value.
+	// Temperature 0 and top_p 1 disable sampling, but the server rejects both values.
 	if s.Temperature != nil && *s.Temperature > 0 {
 		p.Temperature = s.Temperature
 	}
@@ -48,7 +47,7 @@ func encodeGenerate(o *Options, r *tacho.Request) ([]byte, error) {
 		p.TopP = s.TopP
 	}
 	p.DoSample = p.Temperature != nil || p.TopP != nil || p.TopK != nil
-	// The server reads extra fields among the parameters and ignores others.
+	// The server reads extra fields from the parameters and ignores fields outside.
 	parameters, err := marshalWith(&p, o.Extra, r.Extra)
 	if err != nil {
 		return nil, err
@@ -86,19 +85,19 @@ func (d *tgiDecoder) decode(payload []byte, c *chunk) error {
 
 func tgiModels(ctx context.Context, c *client) ([]Model, error) {
 	var info wire.TGIInfo
-	if err := c.ask(ctx, http.MethodGet, wire.TGIInfoPath, nil, &info); err != nil {
+	if err := c.query(ctx, http.MethodGet, wire.TGIInfoPath, nil, &info); err != nil {
 		return nil, err
 	}
 	return []Model{{ID: info.ModelID, Root: info.ModelID, MaxLen: info.MaxTotalTokens}}, nil
 }
 
 func countTGITokens(ctx context.Context, c *client, in *tacho.Input) (int, error) {
-	var tokens []struct{} // how many there are is all that is wanted
-	err := c.askFor(ctx, limit.Tokens, http.MethodPost, wire.TGITokenizePath, tgiTokenizeRequest{Inputs: in.Text}, &tokens)
+	var tokens []struct{} // only the number of tokens matters
+	err := c.queryLimit(ctx, limit.Tokens, http.MethodPost, wire.TGITokenizePath, tgiTokenizeRequest{Inputs: in.Text}, &tokens)
 	return len(tokens), err
 }
 
-// A tgiTokenizeRequest asks TGITokenizePath for the tokens of a text.
+// A tgiTokenizeRequest is the body of a request to TGITokenizePath.
 type tgiTokenizeRequest struct {
 	Inputs string `json:"inputs"`
 }

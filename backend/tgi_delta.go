@@ -1,29 +1,28 @@
 package backend
 
 import (
-	"tacho/internal/jsonscan"
+	"github.com/tacho-bench/tacho/internal/jsonscan"
 )
 
-// A tgiDelta is what a client wants to know of one stream event. Its slices are
-// valid until the next Decode.
+// A tgiDelta is the decoded content of one stream event. The slices are valid until the next Decode.
 type tgiDelta struct {
-	Token   bool   // the event brings a token, perhaps without a text
-	Text    []byte // of the token
-	Special bool   // the token is no part of the generated text
-	Last    bool   // the stream ends here, and Whole is all of it
+	Token   bool   // the event carries a token, possibly without text
+	Text    []byte // text of the token
+	Special bool   // the token is not part of the generated text
+	Last    bool   // the stream ends with this event, and Whole is the complete text
 	Whole   []byte
-	Finish  []byte // the finish reason, if details were asked for
-	Input   int    // tokens in the prompt, as the server counts
-	Output  int    // tokens generated, as the server counts
-	Counted bool   // Input and Output are given
-	Error   []byte // the server's words for what went wrong
+	Finish  []byte // finish reason, if the request asked for details
+	Input   int    // prompt tokens counted by the server
+	Output  int    // output tokens counted by the server
+	Counted bool   // Input and Output are set
+	Error   []byte // error message of the server
 	Failed  bool   // the event is an error
 
 	scan jsonscan.Scanner
 }
 
-// Decode reads an event. It fails if the event is not a JSON object; fields of
-// the wrong type count as absent.
+// Decode decodes an event. Decode fails if the event is not a JSON object. Fields of the wrong type are treated as
+// absent.
 func (d *tgiDelta) Decode(event []byte) error {
 	*d = tgiDelta{
 		Text: d.Text[:0], Whole: d.Whole[:0], Finish: d.Finish[:0], Error: d.Error[:0],

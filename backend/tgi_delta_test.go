@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// streamDetails are the server's counts at the end of a stream.
+// streamDetails are the server's token counts at the end of a stream.
 type streamDetails struct {
 	FinishReason    string `json:"finish_reason"`
 	GeneratedTokens int    `json:"generated_tokens"`
@@ -17,7 +17,7 @@ type streamDetails struct {
 	InputLength     int    `json:"input_length"`
 }
 
-// A streamEvent is one event of a stream, as encoding/json reads it.
+// A streamEvent is one event of a stream, decoded by encoding/json.
 type streamEvent struct {
 	Index         int            `json:"index"`
 	Token         token          `json:"token"`
@@ -32,14 +32,14 @@ type token struct {
 	Special bool     `json:"special"`
 }
 
-// A reading is a Delta without its buffers.
+// A reading is a tgiDelta without its buffers.
 type reading struct {
 	Token, Special, Last, Counted, Failed bool
 	Text, Whole, Finish, Error            string
 	Input, Output                         int
 }
 
-// decode reads event with a Delta that has read others before.
+// decode decodes event with a tgiDelta used for other events before.
 func decode(t testing.TB, event string) (reading, error) {
 	t.Helper()
 	var d tgiDelta
@@ -90,8 +90,7 @@ func TestTGIDelta(t *testing.T) {
 	}
 }
 
-// Whatever the server's own type would encode is read back, and whatever
-// encoding/json calls an object is accepted.
+// Decode reads back every value the server's own type can encode, and accepts every object encoding/json accepts.
 func FuzzTGIDelta(f *testing.F) {
 	for _, tc := range events {
 		f.Add(tc.event)
@@ -105,7 +104,7 @@ func FuzzTGIDelta(f *testing.F) {
 		if err != nil || !utf8.ValidString(event) || json.Unmarshal([]byte(event), &typed) != nil {
 			return
 		}
-		// Encoded again, the document has every key once and in its own case.
+		// After encoding again, every key is unique and in its own case.
 		again, err := json.Marshal(typed)
 		if err != nil {
 			t.Fatal(err)
@@ -128,7 +127,7 @@ func FuzzTGIDelta(f *testing.F) {
 	})
 }
 
-// count is what a number of tokens is read as.
+// count returns the expected value for a number of tokens.
 func count(n int) int {
 	if n < 0 || n >= 1e18 {
 		return 0

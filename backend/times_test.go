@@ -12,13 +12,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho"
-	"tacho/backend"
-	"tacho/internal/memnet"
-	"tacho/transport"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/transport"
 )
 
-// inBubble runs a server in memory, where time is what the test makes it.
+// inBubble runs a server in memory with a fake clock.
 func inBubble(t *testing.T, kind backend.Kind, serve http.HandlerFunc, o backend.Options, do func(tacho.Backend)) {
 	t.Helper()
 	network := memnet.Listen()
@@ -40,13 +40,13 @@ func inBubble(t *testing.T, kind backend.Kind, serve http.HandlerFunc, o backend
 	<-served
 }
 
-// An event has the time of the byte that completes its data line: not of its
-// first byte, and not of its blank line.
+// The time of an event is the arrival time of the byte that completes its data line, not of its first byte and not
+// of its blank line.
 func TestEventTimes(t *testing.T) {
 	for _, kind := range backend.Kinds {
 		d := dialects[kind.Name]
 		if kind.Pools || d.lines {
-			continue // a line is known by its newline: TestLineTimes
+			continue // lines end with a newline: see TestLineTimes
 		}
 		t.Run(kind.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestEventTimes(t *testing.T) {
 						t.Errorf("clock %v in memory", rec.Clock)
 					}
 					if int(live.Load()) != len(e) {
-						t.Errorf("%d token events were told while they arrived, want %d", live.Load(), len(e))
+						t.Errorf("%d token events were reported live, want %d", live.Load(), len(e))
 					}
 					if rec.Text != "" {
 						t.Errorf("kept the text %q unasked", rec.Text)
@@ -105,7 +105,7 @@ func TestEventTimes(t *testing.T) {
 	}
 }
 
-// A server that hangs, at any point, costs the deadline and no more.
+// If a server hangs at any point, the request ends at its deadline.
 func TestHang(t *testing.T) {
 	for _, kind := range backend.Kinds {
 		if kind.Pools {
@@ -143,8 +143,7 @@ func TestHang(t *testing.T) {
 	}
 }
 
-// A compressed answer cannot be read as it comes. The error names the header and not the
-// bytes.
+// A compressed response cannot be decoded in real time. The error names the header, not the bytes.
 func TestAnswerWithContentEncoding(t *testing.T) {
 	kind := backend.Kinds[0]
 	for status, coding := range map[int]string{http.StatusOK: "gzip", http.StatusBadGateway: "br", http.StatusAccepted: "identity"} {
@@ -166,7 +165,7 @@ func TestAnswerWithContentEncoding(t *testing.T) {
 					t.Fatal("no failure")
 				}
 				got := rec.Failure.Message
-				named := strings.Contains(got, "Content-Encoding \""+coding) && strings.Contains(got, "switch off compression") && !strings.Contains(got, "some bytes")
+				named := strings.Contains(got, "Content-Encoding \""+coding) && strings.Contains(got, "disable compression") && !strings.Contains(got, "some bytes")
 				if named != (coding != "identity") {
 					t.Errorf("%d, %s: %s", status, coding, got)
 				}

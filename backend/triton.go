@@ -8,26 +8,26 @@ import (
 	"net/url"
 	"slices"
 
-	"tacho"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
 var tritonTRT = Kind{
 	Name:        "triton",
 	Aliases:     []string{"tensorrt-llm", "triton-trtllm"},
-	Doc:         "Triton's generate extension over a TensorRT-LLM model: text; the server gives no counts",
-	Endpoint:    wire.TritonStreamPath(modelHole),
+	Doc:         "Triton's generate extension over a TensorRT-LLM model: text; the server reports no token counts",
+	Endpoint:    wire.TritonStreamPath(modelPlaceholder),
 	Port:        8000,
 	Takes:       Forms{Text: true},
 	ExactLength: true,
-	unmarked:    true,
-	carries:     allSampling,
+	noEndMark:   true,
+	supports:    allSampling,
 	about:       wire.TritonServerPath,
-	signs:       []sign{says(wire.TritonServerPath, `"name":"triton"`)},
-	rather:      ratherVLLM,
+	signatures:  []signature{certain(wire.TritonServerPath, `"name":"triton"`)},
+	prefer:      preferVLLM,
 	encode:      encodeTritonTRT,
 	decoder:     newTritonDecoder,
-	live:        []string{`"text_output":"`, `"text_output": "`},
+	tokenMarks:  []string{`"text_output":"`, `"text_output": "`},
 	models: func(ctx context.Context, c *client) ([]Model, error) {
 		return tritonModels(ctx, c, "ensemble", "tensorrt_llm_bls")
 	},
@@ -35,21 +35,21 @@ var tritonTRT = Kind{
 
 var tritonVLLM = Kind{
 	Name:        "triton-vllm",
-	Doc:         "Triton's generate extension over a vLLM model: text, exact output lengths, the server's counts",
-	Endpoint:    wire.TritonStreamPath(modelHole),
+	Doc:         "Triton's generate extension over a vLLM model: text, exact output lengths, token counts",
+	Endpoint:    wire.TritonStreamPath(modelPlaceholder),
 	Port:        8000,
 	Takes:       Forms{Text: true},
 	ExactLength: true,
-	unmarked:    true,
-	carries:     allSampling,
+	noEndMark:   true,
+	supports:    allSampling,
 	encode:      encodeTritonVLLM,
 	decoder:     newTritonDecoder,
-	live:        []string{`"text_output":"`, `"text_output": "`},
+	tokenMarks:  []string{`"text_output":"`, `"text_output": "`},
 	models:      func(ctx context.Context, c *client) ([]Model, error) { return tritonModels(ctx, c, "vllm_model") },
 }
 
-// ratherVLLM looks which engine is behind the first model that takes text.
-func ratherVLLM(ctx context.Context, c *client) (*Kind, string) {
+// preferVLLM finds the engine behind the first model that accepts text.
+func preferVLLM(ctx context.Context, c *client) (*Kind, string) {
 	models, err := c.models(ctx, c)
 	if err != nil {
 		return nil, ""
@@ -61,11 +61,11 @@ func ratherVLLM(ctx context.Context, c *client) (*Kind, string) {
 		has := func(tensor string) bool {
 			return slices.Contains(config.Input, wire.TritonTensor{Name: tensor})
 		}
-		switch err := c.ask(ctx, http.MethodGet, path, nil, &config); {
+		switch err := c.query(ctx, http.MethodGet, path, nil, &config); {
 		case err != nil:
 		case `"backend":"`+config.Backend+`"` == isVLLM:
 			return &tritonVLLM, "GET " + path + " has " + isVLLM
-		case has("sampling_parameters"): // the older way to write vLLM's parameters, and it alone has it
+		case has("sampling_parameters"): // older form of vLLM's parameters, used only by vLLM
 			return &tritonVLLM, "GET " + path + " has an input sampling_parameters"
 		case has("text_input"):
 			return nil, ""
@@ -74,8 +74,8 @@ func ratherVLLM(ctx context.Context, c *client) (*Kind, string) {
 	return nil, ""
 }
 
-// noSuchToken is above every vocabulary: an end token that never comes.
-const noSuchToken = 1 << 20
+// unusedToken is larger than any vocabulary. As end token, it never occurs.
+const unusedToken = 1 << 20
 
 func encodeTritonTRT(o *Options, r *tacho.Request) ([]byte, error) {
 	s, none := o.Sampling, ""
@@ -84,15 +84,14 @@ func encodeTritonTRT(o *Options, r *tacho.Request) ([]byte, error) {
 		Temperature: s.Temperature, TopK: s.TopK, TopP: s.TopP,
 	}
 	if r.IgnoreEOS {
-		end := noSuchToken
+		end := unusedToken
 		q.MinTokens, q.EndID = r.MaxTokens, &end
 	}
 	return marshalWith(&q, s.fields("min_p", "frequency_penalty", "presence_penalty", "repetition_penalty"), o.Extra, r.Extra)
 }
 
 func encodeTritonVLLM(o *Options, r *tacho.Request) ([]byte, error) {
-	// The server hands what is among the parameters to vLLM, and extra fields
-	// with it.
+	// The server passes the parameters, including extra fields, to vLLM.
 	parameters, err := marshalWith(&wire.TritonParameters{
 		Stream: true, MaxTokens: r.MaxTokens, IgnoreEOS: r.IgnoreEOS, Temperature: o.Sampling.Temperature,
 	}, o.Sampling.fields("top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty"), o.Extra, r.Extra)
@@ -109,18 +108,17 @@ func encodeTritonVLLM(o *Options, r *tacho.Request) ([]byte, error) {
 	}{r.Input.Text, parameters, true, true, true, true})
 }
 
-// A tritonDecoder reads events of which each is what the model added, with
-// counts of its own where they were asked for.
+// A tritonDecoder decodes events with the new text and, if requested, with token counts.
 type tritonDecoder struct {
 	scan       scanner
-	cumulative bool // the text is all so far: accumulate_tokens was asked for
+	cumulative bool // the text is the complete text so far, because of accumulate_tokens
 	text       []byte
-	length     int // of the text before
+	length     int // length of the previous text
 	finish     []byte
-	usage      tacho.Usage // input of this event, output so far
-	tokens     int         // of this event
-	told       bool        // tokens is given
-	marked     bool        // the event has a place for a finish reason
+	usage      tacho.Usage // input tokens of this event, output tokens so far
+	tokens     int         // tokens in this event
+	hasTokens  bool        // tokens is set
+	marked     bool        // the event contains a finish reason member
 }
 
 func newTritonDecoder(o *Options) decoder {
@@ -130,7 +128,7 @@ func newTritonDecoder(o *Options) decoder {
 
 func (d *tritonDecoder) decode(payload []byte, c *chunk) error {
 	d.text, d.finish = d.text[:0], d.finish[:0]
-	d.tokens, d.told = 0, false
+	d.tokens, d.hasTokens = 0, false
 	if err := d.scan.read(payload, c, d.member); err != nil {
 		return err
 	}
@@ -141,8 +139,8 @@ func (d *tritonDecoder) decode(payload []byte, c *chunk) error {
 		d.length = len(d.text)
 	}
 	c.tokens = d.tokens
-	if d.told {
-		d.usage.Completion = max(d.usage.Completion+d.tokens, d.usage.Completion) // it cannot overflow
+	if d.hasTokens {
+		d.usage.Completion = max(d.usage.Completion+d.tokens, d.usage.Completion) // guards against overflow
 		c.counted, c.usage = true, d.usage
 	}
 	c.finish, c.end, c.marked = d.finish, len(d.finish) > 0, d.marked
@@ -157,21 +155,21 @@ func (d *tritonDecoder) member(key []byte) {
 	case "num_input_tokens":
 		d.usage.Prompt = s.Natural()
 	case "num_output_tokens":
-		d.tokens, d.told = s.Natural(), true
+		d.tokens, d.hasTokens = s.Natural(), true
 	case "finish_reason":
 		d.marked = true
 		d.finish, _ = s.String(d.finish[:0])
 	}
 }
 
-// tritonModels lists the models that are ready, those first that usually take
-// requests. A server that does not list them is asked for these alone.
+// tritonModels lists the models that are ready, with the usual names first. If the server does not list its models,
+// tritonModels queries only the usual names.
 func tritonModels(ctx context.Context, c *client, usual ...string) ([]Model, error) {
 	var list []wire.TritonIndexEntry
-	err := c.ask(ctx, http.MethodPost, wire.TritonIndexPath, struct{}{}, &list)
+	err := c.query(ctx, http.MethodPost, wire.TritonIndexPath, struct{}{}, &list)
 	if errors.Is(err, ErrNoEndpoint) {
 		for _, name := range usual {
-			if c.ask(ctx, http.MethodGet, "/v2/models/"+name+"/ready", nil, nil) == nil {
+			if c.query(ctx, http.MethodGet, "/v2/models/"+name+"/ready", nil, nil) == nil {
 				return []Model{{ID: name}}, nil
 			}
 		}

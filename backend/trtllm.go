@@ -1,33 +1,32 @@
 package backend
 
 import (
-	"tacho"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
 var trtllm = Kind{
 	Name:        "trtllm",
 	Aliases:     []string{"trtllm-serve", "tensorrt-llm-serve"},
-	Doc:         "trtllm-serve's completions endpoint: text or token ids, exact output lengths, and no field it does not know",
+	Doc:         "trtllm-serve's completions endpoint: text or token ids, exact output lengths, only fields it supports",
 	Endpoint:    wire.OpenAICompletionsPath,
 	Port:        8000,
 	MetricsPath: "/prometheus/metrics",
 	Takes:       Forms{Text: true, IDs: true},
 	ExactLength: true,
-	carries:     append([]string{"logprobs"}, allSampling...),
+	supports:    append([]string{"logprobs"}, allSampling...),
 	about:       "/version",
 	owner:       "tensorrt_llm",
-	signs: []sign{
-		says(wire.OpenAIModelsPath, `"owned_by":"tensorrt_llm"`), shows("/prometheus/metrics", "trtllm_"),
+	signatures: []signature{
+		certain(wire.OpenAIModelsPath, `"owned_by":"tensorrt_llm"`), likely("/prometheus/metrics", "trtllm_"),
 	},
-	encode:  encodeTRTLLM,
-	decoder: newOpenAIDecoder,
-	live:    completionMarks,
-	models:  openAIModels,
+	encode:     encodeTRTLLM,
+	decoder:    newOpenAIDecoder,
+	tokenMarks: completionMarks,
+	models:     openAIModels,
 }
 
-// encodeTRTLLM sends no more than is set: the server refuses a request with a
-// field it does not know.
+// encodeTRTLLM sends only the options set by the user, because the server rejects unknown fields.
 func encodeTRTLLM(o *Options, r *tacho.Request) ([]byte, error) {
 	q := plainCompletionOf(o, r)
 	q.StreamOptions = &wire.OpenAIStreamOptions{IncludeUsage: true}

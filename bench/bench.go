@@ -1,9 +1,9 @@
-// Package bench runs a plan and keeps its result.
+// Package bench runs a plan and stores its results.
 //
-// Run is all that most programs need: it measures the levels of a plan and returns
-// what they came to. Each run is a directory with its records, a page and the files
-// that the plan asks for. Programs that measure levels of their own, such as the
-// probes of a search, use Open and the Bench that it returns.
+// Run is enough for most programs: it measures the levels of a plan and returns
+// their results. Each run is a directory with records, an HTML report and the
+// files the plan asks for. Programs that choose their own levels, such as the
+// probes of a search, use Open and the returned Bench.
 package bench
 
 import (
@@ -16,63 +16,65 @@ import (
 	"net/http"
 	"strings"
 
-	"tacho"
-	"tacho/archive"
-	"tacho/internal/redact"
-	"tacho/live"
-	"tacho/outcome"
-	"tacho/plan"
-	"tacho/publish"
-	"tacho/report"
-	"tacho/run"
-	"tacho/store"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/archive"
+	"github.com/tacho-bench/tacho/internal/live"
+	"github.com/tacho-bench/tacho/internal/publish"
+	"github.com/tacho-bench/tacho/internal/redact"
+	"github.com/tacho-bench/tacho/internal/run"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/plan"
+	"github.com/tacho-bench/tacho/report"
+	"github.com/tacho-bench/tacho/store"
 )
 
-// Options are what a run needs beside its plan. The zero value measures a server
-// and says nothing.
+// Options configure a run in addition to its plan. The zero value measures a
+// server without output.
 type Options struct {
 	Env     run.Env  // key, network, tokenizers, agents
-	Args    []string // the command that asked for it, for the manifest
-	Cluster string   // the name of the run among its agents
-	Resume  string   // directory of a run that was cut short, to go on with; empty is none
+	Args    []string // command line, for the manifest
+	Cluster string   // name of the run for its agents
+	Resume  string   // directory of an interrupted run to continue; empty for a new run
 
-	Say    func(line string)                                               // told what is worth knowing
-	Ready  func(done, all int)                                             // prompts made ready
-	Fetch  func(file string, done, all int64)                              // bytes of a file downloaded; all is -1 if it is unknown
-	Serve  func(p *plan.Plan, seed uint64) (stop func(), err error)        // starts the server that a plan brings along; nil starts its simulated engine in this process
-	Kept   func(w *store.Writer)                                           // the run has a directory
-	Begin  func(l *outcome.Level, feed *live.Feed)                         // a level has begun
-	End    func(l *outcome.Level)                                          // a level has ended
-	Done   func(l *outcome.Level)                                          // the records of a level are kept
-	Watch  bool                                                            // a person watches the run: count tokens as they arrive
-	Print  func(f report.Format, r *report.Report) error                   // prints the reports that go to standard output
+	Say    func(line string)                                               // receives messages for the user
+	Ready  func(done, all int)                                             // progress of creating prompts
+	Fetch  func(file string, done, all int64)                              // progress of a download in bytes; all is -1 if unknown
+	Serve  func(p *plan.Plan, seed uint64) (stop func(), err error)        // starts the simulated server of a plan; nil starts its engine in this process
+	Kept   func(w *store.Writer)                                           // called when the run directory exists
+	Begin  func(l *outcome.Level, feed *live.Feed)                         // called when a level starts
+	End    func(l *outcome.Level)                                          // called when a level ends
+	Done   func(l *outcome.Level)                                          // called when all records of a level are stored
+	Watch  bool                                                            // a user watches the run: count tokens on arrival
+	Print  func(f report.Format, r *report.Report) error                   // prints reports for standard output
 	Listen func(ctx context.Context, address string) (net.Listener, error) // nil listens on the network
-	Client func() (client *http.Client, done func())                       // makes HTTP clients; nil makes ordinary ones
+	Client func() (client *http.Client, done func())                       // returns HTTP clients; nil uses default clients
+	Getenv func(string) string                                             // reads OpenTelemetry's variables; nil ignores them
 }
 
-// A Bench is a run as it goes on. It is the sink of its records.
+// A Bench is a run in progress. It is the sink of its records.
 type Bench struct {
 	Runner  *run.Runner
-	Keep    *store.Writer // where the run is kept; nil until its first level begins
-	Outcome outcome.Run   // what it came to so far
-	Live    *live.Feed    // of the level that runs; nil if none did
+	Keep    *store.Writer // store of the run; nil before the first level
+	Outcome outcome.Run   // results so far
+	Live    *live.Feed    // of the current level; nil before the first level
 
-	Outer  outcome.Coordinates     // what sets these levels apart from others of the run
-	Base   int                     // how many others there are
-	Terse  bool                    // levels are parts of a search: they have no result files
-	Opened func(dir string) error  // told once where the run is; may be nil
-	Stop   context.CancelCauseFunc // ends the run if it cannot be kept
+	Outer  outcome.Coordinates     // coordinates of the server settings
+	Base   int                     // number of levels with other server settings
+	Terse  bool                    // levels are probes of a search, without result files
+	Opened func(dir string) error  // called once with the run directory; may be nil
+	Stop   context.CancelCauseFunc // ends the run if it cannot be stored
 
 	o       Options
-	given   json.RawMessage         // the plan, as it was
-	board   *publish.Board          // the figures for monitoring; nil without
-	outlets []func(context.Context) // stop publishing them
-	failed  error                   // what could not be shown or kept
+	given   json.RawMessage         // the original plan
+	to      *publish.Collector      // receiver of metrics and spans; nil if there is none
+	board   *publish.Exporter       // metrics for monitoring; nil if disabled
+	outlets []func(context.Context) // functions that stop publishing
+	failed  error                   // errors of output and storage
 }
 
-// Run checks a plan, measures its levels, and returns what they came to. The run is
-// kept below the plan's RunsDir. If ctx ends, the levels that finished are returned
-// with ctx's error.
+// Run checks a plan, measures its levels and returns their results. The run is
+// stored below the plan's RunsDir. If ctx is canceled, Run returns the finished
+// levels and ctx's error.
 func Run(ctx context.Context, p plan.Plan, o Options) (outcome.Run, error) {
 	var before *outcome.Run
 	if o.Resume != "" {
@@ -99,7 +101,7 @@ func Run(ctx context.Context, p plan.Plan, o Options) (outcome.Run, error) {
 		}
 	}
 	b.Note(b.Runner.Run(ctx, b, b.End, b.Outcome.Levels...))
-	b.Note(context.Cause(ctx)) // such as a full disk
+	b.Note(context.Cause(ctx)) // for example a full disk
 	if b.Keep != nil {
 		b.Outcome.Order()
 		r := &report.Report{Runs: []outcome.Run{b.Outcome}}
@@ -112,7 +114,8 @@ func Run(ctx context.Context, p plan.Plan, o Options) (outcome.Run, error) {
 	return b.Outcome, b.failed
 }
 
-// Open checks a plan and opens its servers. Nothing is sent or written yet.
+// Open checks a plan and connects to its servers. Nothing is sent or written
+// yet.
 func Open(ctx context.Context, p plan.Plan, o Options) (*Bench, error) {
 	if o.Env.Secrets == nil {
 		o.Env.Secrets = &redact.Secrets{}
@@ -139,31 +142,38 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Bench, error) {
 		return nil, err
 	}
 	b := &Bench{o: o, given: given}
+	if b.to, err = b.collector(&p); err != nil {
+		return nil, err
+	}
 	if err := b.Connect(ctx, p, o.Serve); err != nil {
 		return nil, err
 	}
 	return b, nil
 }
 
-// Connect opens the servers of a plan. Serve starts the server that it brings along.
+// Connect connects to the servers of a plan. serve starts the simulated server
+// of the plan, if it has one.
 func (b *Bench) Connect(ctx context.Context, p plan.Plan, serve func(*plan.Plan, uint64) (func(), error)) error {
 	o := &b.o
-	hooks := run.Hooks{Say: o.Say, Ready: o.Ready, Fetch: o.Fetch, Serve: serve, Open: b.open, Begin: b.begin, Watch: o.Watch || p.MetricsListen != "" || p.OTLP != ""}
+	if b.to != nil && b.to.Traces != nil {
+		o.Env.Trace = rand.Uint64() // requests of the next server may have the same ids
+	}
+	hooks := run.Hooks{Say: o.Say, Ready: o.Ready, Fetch: o.Fetch, Serve: serve, Open: b.open, Begin: b.begin, Watch: o.Watch || p.MetricsListen != "" || b.to != nil}
 	r, err := run.Open(ctx, p, o.Env, hooks)
 	if ctx.Err() != nil {
 		if err == nil {
 			r.Close()
 		}
-		return ctx.Err() // it explains every other error
+		return ctx.Err() // the cause of all other errors
 	}
 	if err != nil {
-		return err // the runner before, if there was one, still tells what was measured
+		return err // the previous runner still describes the results
 	}
 	b.Runner = r
 	return nil
 }
 
-// Release closes the connections to the servers and the pages for monitoring.
+// Release closes the connections to the servers and stops publishing metrics.
 func (b *Bench) Release(ctx context.Context) {
 	b.Runner.Close()
 	b.Unpublish(ctx)
@@ -175,7 +185,7 @@ func (b *Bench) say(line string) {
 	}
 }
 
-// End keeps what a level came to, and writes its result file.
+// End stores the results of a level and writes its result file.
 func (b *Bench) End(l *outcome.Level) {
 	if b.board != nil {
 		b.board.End()
@@ -200,7 +210,8 @@ func (b *Bench) End(l *outcome.Level) {
 	b.Note(b.saveResult(l))
 }
 
-// WriteFiles writes the page, the text and the reports that the plan asks for.
+// WriteFiles writes the HTML report, the text report and the reports the plan
+// asks for.
 func (b *Bench) WriteFiles(r *report.Report) error {
 	if len(b.Outcome.Levels) == 0 {
 		return nil
@@ -209,17 +220,17 @@ func (b *Bench) WriteFiles(r *report.Report) error {
 	if !b.Runner.Plan.NoHTML {
 		page = b.writePage(r)
 	}
-	return errors.Join(page, b.writeText(r), b.writeOrders(r))
+	return errors.Join(page, b.writeText(r), b.writeOutputs(r))
 }
 
-// Note remembers what could not be shown or kept.
+// Note records an error of output or storage.
 func (b *Bench) Note(err error) {
 	if err != nil && (b.failed == nil || !strings.Contains(b.failed.Error(), err.Error())) {
 		b.failed = errors.Join(b.failed, err)
 	}
 }
 
-// Failed is what could not be shown or kept; nil is nothing.
+// Failed returns the errors of output and storage, or nil.
 func (b *Bench) Failed() error { return b.failed }
 
 // Add implements tacho.Sink.

@@ -11,30 +11,31 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tacho/bench"
-	"tacho/internal/memnet"
-	"tacho/outcome"
-	"tacho/plan"
-	"tacho/run"
-	"tacho/sim"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho/bench"
+	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/run"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/plan"
+	"github.com/tacho-bench/tacho/sim"
+	"github.com/tacho-bench/tacho/workload"
 )
 
 // Every group of options is checked before anything is sent or written.
 func TestCheck(t *testing.T) {
 	for _, c := range []struct{ option, value, want string }{
-		{"sim-speedup", "2", "--sim-speedup is of the simulated engine"},
-		{"virtual", "true", "--virtual computes what an engine would do"},
+		{"sim-speedup", "2", "--sim-speedup needs a simulated engine"},
+		{"virtual", "true", "--virtual simulates an engine"},
 		{"request-rate", "-1", "request rate -1 must be above 0"},
 		{"dataset-path", "no/such/file", "--dataset-path"},
 		{"tokenizer", "./no/such/file", "--tokenizer"},
 		{"fail-if", "ttft", "--fail-if"},
-		{"junit", "gate.xml", "--junit writes the conditions"},
-		{"otlp-header", "a=b", "--otlp-header goes with"},
+		{"junit", "gate.xml", "--junit needs --fail-if"},
+		{"otlp-endpoint", "127.0.0.1:4318", "--otlp-endpoint"},
+		{"otlp-spans", "1.5", "want a fraction"},
 		{"metadata", "word", "--metadata"},
 		{"report-style", "nobody", "--report-style"},
 		{"dialect", "nobody", "--dialect"},
-		{"save-detailed", "true", "--save-detailed goes with"},
+		{"save-detailed", "true", "--save-detailed needs"},
 		{"report", "nobody", "--report"},
 	} {
 		t.Run(c.option, func(t *testing.T) {
@@ -54,7 +55,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A program runs a plan, the run is kept, and one that was cut short goes on.
+// Run measures and stores a plan, and continues an interrupted run.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var network memnet.Network
@@ -68,7 +69,7 @@ func TestRun(t *testing.T) {
 		var dir string
 		o := bench.Options{Env: run.Env{Dial: network.Dial}}
 		o.Say = func(line string) {
-			if at, ok := strings.CutPrefix(line, "Kept in "); ok {
+			if at, ok := strings.CutPrefix(line, "Run directory: "); ok {
 				dir = at
 			}
 		}
@@ -101,8 +102,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// A server that does not start leaves the runner of the one before: it tells what was
-// measured.
+// If a server does not start, the previous runner stays, because it describes
+// the results.
 func TestConnectFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var network memnet.Network

@@ -7,39 +7,42 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
-	"tacho/compare"
-	"tacho/internal/target"
-	"tacho/metric"
-	"tacho/plan"
-	"tacho/publish"
-	"tacho/report"
-	"tacho/run"
-	"tacho/sim/step"
+	"github.com/tacho-bench/tacho/internal/compare"
+	"github.com/tacho-bench/tacho/internal/publish"
+	"github.com/tacho-bench/tacho/internal/run"
+	"github.com/tacho-bench/tacho/internal/target"
+	"github.com/tacho-bench/tacho/internal/traceid"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/plan"
+	"github.com/tacho-bench/tacho/report"
+	"github.com/tacho-bench/tacho/sim/step"
 )
 
-// checks are what can be wrong with a plan, by groups of options.
+// checks validate a plan, by group of options.
 var checks = []struct {
 	group string
 	check func(p *plan.Plan, say func(string)) error
 }{
 	{"the simulated engine and virtual time", alone(checkEngine)},
-	{"what is sent, when, and to whom", target.Check},
+	{"requests, arrivals and servers", target.Check},
 	{"gates", alone(checkGate)},
-	{"figures while the run goes on", alone(checkPublish)},
+	{"metrics during the run", alone(checkPublish)},
 	{"reports and result files", alone(checkResults)},
-	{"places to write to", alone(checkPlaces)},
+	{"output directories", alone(checkPlaces)},
 }
 
-// alone is a check that says nothing but what is wrong.
+// alone adapts a check without messages.
 func alone(check func(p *plan.Plan) error) func(*plan.Plan, func(string)) error {
 	return func(p *plan.Plan, _ func(string)) error { return check(p) }
 }
 
-// Check says what is wrong with a plan. It sends nothing and leaves nothing behind. If
-// the plan names only the file of a dataset, the dataset is filled in, and say is told.
+// Check validates a plan. It sends nothing and leaves no files. If the plan
+// names a dataset file but no dataset, Check sets the dataset and reports it
+// with say.
 func Check(p *plan.Plan, say func(string)) error {
 	for _, c := range checks {
 		if err := c.check(p, say); err != nil {
@@ -49,24 +52,24 @@ func Check(p *plan.Plan, say func(string)) error {
 	return nil
 }
 
-// checkEngine says what does not go with a simulated engine, or without one.
+// checkEngine checks the options of the simulated engine.
 func checkEngine(p *plan.Plan) error {
 	if err := checkVirtual(p); err != nil {
 		return err
 	}
 	if p.Sim == "" {
 		if p.Given("sim-speedup") {
-			return errors.New("--sim-speedup is of the simulated engine, and a server is named: leave it out, or name an engine with --sim")
+			return errors.New("--sim-speedup needs a simulated engine, set --sim or remove the option")
 		}
 		return nil
 	}
 	for _, text := range p.Values("sim-speedup") {
 		if f, err := strconv.ParseFloat(text, 64); err != nil || !(f > 0) || math.IsInf(f, 0) {
-			return fmt.Errorf("--sim-speedup %s: it must be above 0", text)
+			return fmt.Errorf("--sim-speedup %s: want a value above 0", text)
 		}
 	}
 	if len(p.BaseURL) > 0 || p.Given("host") || p.Given("port") {
-		return errors.New("--sim (predict: --engine) brings a server of its own: it goes without --base-url, --host and --port")
+		return errors.New("--sim (predict: --engine) starts its own server and cannot be combined with --base-url, --host or --port")
 	}
 	for _, name := range p.Values("sim") {
 		mix, err := step.LoadMix(name)
@@ -74,29 +77,29 @@ func checkEngine(p *plan.Plan) error {
 			return err
 		}
 		if (len(mix) > 1 || mix[0].Count > 1) && (!p.Virtual || p.Given("replicas")) {
-			return fmt.Errorf("%s: several engines are for runs in virtual time, and go without --replicas", name)
+			return fmt.Errorf("%s: several engines need --virtual and cannot be combined with --replicas", name)
 		}
 	}
 	return nil
 }
 
-// checkVirtual says what does not go with a run in virtual time, or without one.
+// checkVirtual checks the options of virtual time.
 func checkVirtual(p *plan.Plan) error {
 	for _, o := range p.Options() {
 		if o.Group == "Fleet" && o.Given() && !p.Virtual {
-			return fmt.Errorf("--%s is for runs in virtual time: add --virtual and --sim, or leave it out", o.Name)
+			return fmt.Errorf("--%s needs virtual time, add --virtual and --sim or remove the option", o.Name)
 		}
 	}
 	switch {
 	case p.Virtual && p.Sim == "":
-		return errors.New("--virtual computes what an engine would do, and a server is named: leave the server out, and name an engine with --sim (predict: --engine)")
+		return errors.New("--virtual simulates an engine, remove the server and set --sim (predict: --engine)")
 	case p.Virtual && p.Given("sim-speedup"):
-		return errors.New("--virtual goes as fast as it can: it goes without --sim-speedup")
+		return errors.New("--virtual cannot be combined with --sim-speedup")
 	}
 	return nil
 }
 
-// checkGate reads the conditions of --fail-if.
+// checkGate parses the conditions of --fail-if.
 func checkGate(p *plan.Plan) error {
 	conditions, err := Conditions(p.FailIf, p.JUnit)
 	if err != nil {
@@ -108,11 +111,11 @@ func checkGate(p *plan.Plan) error {
 	return nil
 }
 
-// Conditions are those of --fail-if; none if it is empty. junit is the file of --junit.
+// Conditions parses the conditions of --fail-if. junit is the file of --junit.
 func Conditions(failIf, junit string) ([]metric.Condition, error) {
 	switch {
 	case failIf == "" && junit != "":
-		return nil, errors.New("--junit writes the conditions of --fail-if: give both")
+		return nil, errors.New("--junit needs --fail-if")
 	case failIf == "":
 		return nil, nil
 	}
@@ -123,33 +126,30 @@ func Conditions(failIf, junit string) ([]metric.Condition, error) {
 	return conditions, nil
 }
 
-// checkPublish checks the options that publish figures while the run goes on.
+// checkPublish checks the options for metrics during the run.
 func checkPublish(p *plan.Plan) error {
-	if p.MetricsListen == "" && p.OTLP == "" {
-		if len(p.OTLPHeaders) > 0 {
-			return errors.New("--otlp-header goes with --otlp-endpoint")
-		}
+	switch {
+	case p.Virtual && (p.MetricsListen != "" || p.OTLP != "" || p.OTLPSpans > 0):
+		return errors.New("--metrics-listen and --otlp-endpoint cannot be combined with a predicted run, use --report openmetrics")
+	case !(p.OTLPSpans >= 0 && p.OTLPSpans <= 1):
+		return fmt.Errorf("--otlp-spans %g: want a fraction from 0 to 1", p.OTLPSpans)
+	case p.OTLPSpans > 0 && slices.ContainsFunc(p.Header, func(h string) bool {
+		return strings.EqualFold(strings.TrimSpace(strings.SplitN(h, "=", 2)[0]), traceid.Header)
+	}):
+		return fmt.Errorf("--otlp-spans sends a %s header of its own, remove it from --header", traceid.Header)
+	case p.OTLP == "":
 		return nil
 	}
-	if p.Virtual {
-		return errors.New("--metrics-listen and --otlp-endpoint show a run as it goes on, and a predicted one takes no time: leave them out, and use --report openmetrics")
-	}
-	if _, err := otlpHeaders(p.OTLPHeaders); err != nil {
-		return err
-	}
-	if p.OTLP != "" {
-		if _, err := publish.CollectorURL(p.OTLP); err != nil {
-			return fmt.Errorf("--otlp-endpoint: %w", err)
-		}
-	}
-	return nil
+	s := publish.Settings{Endpoint: p.OTLP, Headers: p.OTLPHeaders, Protocol: p.OTLPProtocol, Sample: p.OTLPSpans}
+	_, err := s.Collector()
+	return err
 }
 
 // checkResults checks the options of reports and result files.
 func checkResults(p *plan.Plan) error {
 	for _, m := range p.Metadata {
 		if !strings.Contains(m, "=") {
-			return fmt.Errorf("--metadata %q: write KEY=VALUE", m)
+			return fmt.Errorf("--metadata %q: want KEY=VALUE", m)
 		}
 	}
 	if err := report.CheckStyle(p.ReportStyle); err != nil {
@@ -166,18 +166,18 @@ func checkResults(p *plan.Plan) error {
 		}
 	}
 	if !p.SaveResult && !p.AppendResult && p.SaveDetailed {
-		return errors.New("--save-detailed goes with --save-result or --append-result")
+		return errors.New("--save-detailed needs --save-result or --append-result")
 	}
 	return nil
 }
 
-// checkPlaces complains about places where nothing can be written, before
-// anything is measured that could then not be kept. It leaves nothing behind.
+// checkPlaces checks that all output directories are writable, before the
+// measurement. It leaves no files.
 func checkPlaces(p *plan.Plan) error {
 	if err := Writable(p.RunsDir); err != nil {
 		return fmt.Errorf("--runs-dir: %w", err)
 	}
-	if err := checkOrders(p); err != nil {
+	if err := checkOutputs(p); err != nil {
 		return err
 	}
 	if !p.SaveResult && !p.AppendResult && !p.PlotTimeline {
@@ -185,7 +185,7 @@ func checkPlaces(p *plan.Plan) error {
 	}
 	file := filepath.Join(p.ResultDir, p.ResultFilename)
 	if info, err := os.Stat(file); p.ResultFilename != "" && err == nil && info.IsDir() {
-		return fmt.Errorf("--result-filename: %s is a directory: name a file", file)
+		return fmt.Errorf("--result-filename: %s is a directory, name a file", file)
 	}
 	dir := p.ResultDir
 	if p.ResultFilename != "" {
@@ -197,9 +197,9 @@ func checkPlaces(p *plan.Plan) error {
 	return nil
 }
 
-// checkOrders complains about places where no report can be written.
-func checkOrders(p *plan.Plan) error {
-	list, err := Orders(p.Reports)
+// checkOutputs checks that all reports can be written.
+func checkOutputs(p *plan.Plan) error {
+	list, err := Outputs(p.Reports)
 	if err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func checkOrders(p *plan.Plan) error {
 			continue
 		}
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			return fmt.Errorf("--report: %s is a directory: name a file", path)
+			return fmt.Errorf("--report: %s is a directory, name a file", path)
 		}
 		if err := Writable(filepath.Dir(path)); err != nil {
 			return fmt.Errorf("--report: %w", err)
@@ -218,7 +218,8 @@ func checkOrders(p *plan.Plan) error {
 	return nil
 }
 
-// Writable says why no file can be made in a directory, which need not be there yet.
+// Writable returns an error if no file can be created in a directory. The
+// directory need not exist yet.
 func Writable(dir string) error {
 	dir = filepath.Clean(dir)
 	info, err := os.Stat(dir)
@@ -230,11 +231,11 @@ func Writable(dir string) error {
 		return err
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("%s is not a directory: choose another place", dir)
+		return fmt.Errorf("%s is not a directory, choose another", dir)
 	}
 	f, err := os.CreateTemp(dir, ".tacho-*")
 	if err != nil {
-		return fmt.Errorf("nothing can be written in %s: %w", dir, err)
+		return fmt.Errorf("cannot write to %s: %w", dir, err)
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }

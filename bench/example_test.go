@@ -6,14 +6,14 @@ import (
 	"log"
 	"os"
 
-	"tacho/bench"
-	"tacho/metric"
-	"tacho/plan"
+	"github.com/tacho-bench/tacho/bench"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/plan"
 )
 
-// Measure a server and print a percentile. This one is a simulated engine in virtual
-// time, so that the example has the same result everywhere; for a real server, set
-// BaseURL instead of Sim and Virtual.
+// Measure a server and print a percentile. The server is a simulated engine in
+// virtual time, so that the example has the same result everywhere. For a real
+// server, set BaseURL instead of Sim and Virtual.
 func ExampleRun() {
 	p := plan.Default()
 	p.Sim, p.Virtual = "vllm-8b-h100", true

@@ -12,10 +12,10 @@ import (
 	"strconv"
 	"strings"
 
-	"tacho/outcome"
-	"tacho/plan"
-	"tacho/report"
-	"tacho/store"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/plan"
+	"github.com/tacho-bench/tacho/report"
+	"github.com/tacho-bench/tacho/store"
 )
 
 // render writes a report in the named format.
@@ -38,7 +38,7 @@ func thresholds(p *plan.Plan) (out []float64, err error) {
 	return out, nil
 }
 
-// saveResult writes the files of a level that the plan asks for.
+// saveResult writes the result files of a level.
 func (b *Bench) saveResult(l *outcome.Level) error {
 	p := &b.Runner.Plan
 	if !p.SaveResult && !p.AppendResult && !p.PlotTimeline {
@@ -49,31 +49,31 @@ func (b *Bench) saveResult(l *outcome.Level) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("--result-dir: %w", err)
 	}
-	var saved, drawn error // neither is lost with the other
+	var saved, drawn error // an error in one file does not affect the other
 	if p.SaveResult || p.AppendResult {
 		saved = b.wrote("Result saved in", path, writeResult(path, p.AppendResult, v))
 	}
 	if p.PlotTimeline {
 		path = strings.TrimSuffix(path, ".json") + ".timeline.html"
-		drawn = b.wrote("Timeline drawn in", path, b.plotTimeline(l, path))
+		drawn = b.wrote("Timeline saved in", path, b.plotTimeline(l, path))
 	}
 	return errors.Join(saved, drawn)
 }
 
-// wrote tells of a file beside the run that is there now, or why it is not.
+// wrote reports a written file to the user, or returns an error.
 func (b *Bench) wrote(what, path string, err error) error {
 	if err != nil {
-		return fmt.Errorf("%s was not written: %w", path, err)
+		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
 	b.say(what + " " + path)
 	return nil
 }
 
-// unfit is what a part of a file's name does without.
+// unfit matches characters not allowed in a part of a file name.
 var unfit = regexp.MustCompile(`[^A-Za-z0-9._+=-]+`)
 
-// resultPath is where the result of a level goes. Levels do not overwrite each
-// other: where they would share a name, it tells them apart.
+// resultPath returns the path of a level's result file. If several levels would
+// share a name, their coordinates are added.
 func (b *Bench) resultPath(v *report.VLLMResult) string {
 	p := &b.Runner.Plan
 	name := p.ResultFilename
@@ -90,7 +90,7 @@ func (b *Bench) resultPath(v *report.VLLMResult) string {
 	return filepath.Join(p.ResultDir, name)
 }
 
-// writeResult writes the file; appending, it adds a line to it.
+// writeResult writes the result file, or appends a line to it.
 func writeResult(path string, appending bool, v *report.VLLMResult) error {
 	if appending {
 		var line bytes.Buffer
@@ -106,15 +106,15 @@ func writeResult(path string, appending bool, v *report.VLLMResult) error {
 	return errors.Join(v.Write(f), f.Close())
 }
 
-// appendLine adds a line to a file that other processes may be adding to: whole,
-// or not at all.
+// appendLine appends an entire line to a file that other processes may append
+// to as well.
 func appendLine(path string, line []byte) (err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }() // which lets the others in
-	_ = lock(f)                                          // where files have no locks, one write must do
+	defer func() { err = errors.Join(err, f.Close()) }() // also releases the lock
+	_ = lock(f)                                          // without file locks, a single write has to suffice
 	info, err := f.Stat()
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func appendLine(path string, line []byte) (err error) {
 	return nil
 }
 
-// writePage writes the page of the run beside its records.
+// writePage writes the HTML report to the run directory.
 func (b *Bench) writePage(r *report.Report) error {
 	path := filepath.Join(b.Keep.Dir(), store.PageFile)
 	var page bytes.Buffer
@@ -139,8 +139,8 @@ func (b *Bench) writePage(r *report.Report) error {
 	return b.wrote("Page:", path, err)
 }
 
-// plotTimeline writes the page of one level, with the colours of its gaps as
-// asked for.
+// plotTimeline writes the HTML timeline of one level with the plan's color
+// thresholds.
 func (b *Bench) plotTimeline(l *outcome.Level, path string) (err error) {
 	limits, err := thresholds(&b.Runner.Plan)
 	if err != nil {
@@ -155,14 +155,14 @@ func (b *Bench) plotTimeline(l *outcome.Level, path string) (err error) {
 	return render(f, "html", &report.Report{Runs: []outcome.Run{one}, Thresholds: limits})
 }
 
-// StandardOutput is the path of a report that is printed.
+// StandardOutput is the path of a printed report.
 const StandardOutput = "-"
 
-// Orders are the files that --report asks for.
-func Orders(texts []string) ([]report.Order, error) {
-	var out []report.Order
+// Outputs parses the values of --report.
+func Outputs(texts []string) ([]report.Output, error) {
+	var out []report.Output
 	for _, text := range texts {
-		o, err := report.ParseOrder(text)
+		o, err := report.ParseOutput(text)
 		if err != nil {
 			return nil, fmt.Errorf("--report: %w", err)
 		}
@@ -171,37 +171,37 @@ func Orders(texts []string) ([]report.Order, error) {
 	return out, nil
 }
 
-// writeOrders writes the reports of a run that the plan asks for. None is lost
-// with another.
-func (b *Bench) writeOrders(r *report.Report) error {
-	list, err := Orders(b.Runner.Plan.Reports)
+// writeOutputs writes the reports the plan asks for. An error in one report does
+// not affect the others.
+func (b *Bench) writeOutputs(r *report.Report) error {
+	list, err := Outputs(b.Runner.Plan.Reports)
 	r.Style = b.Runner.Plan.ReportStyle
 	for i := range list {
 		path := list[i].Path
 		switch {
 		case path == StandardOutput:
-			err = errors.Join(err, b.deliver(r, &list[i], path))
+			err = errors.Join(err, b.writeReport(r, &list[i], path))
 			continue
 		case path == "":
 			path = filepath.Join(b.Keep.Dir(), list[i].File())
 		case b.Runner.Plan.Virtual:
 			path = PredictedName(path)
 		}
-		err = errors.Join(err, b.wrote("Report saved in", path, b.deliver(r, &list[i], path)))
+		err = errors.Join(err, b.wrote("Report saved in", path, b.writeReport(r, &list[i], path)))
 	}
 	return err
 }
 
-// PredictedName is the name of a file with predicted figures, so that they are not taken for
-// measured ones.
+// PredictedName returns the file name for predicted results, which must not be
+// mistaken for measured ones.
 func PredictedName(path string) string {
 	return filepath.Join(filepath.Dir(path), "predicted-"+filepath.Base(path))
 }
 
-// deliver writes one report to its place.
-func (b *Bench) deliver(r *report.Report, o *report.Order, path string) error {
+// writeReport writes or prints one report.
+func (b *Bench) writeReport(r *report.Report, o *report.Output, path string) error {
 	if path != StandardOutput {
-		return Deliver(r, o, path)
+		return WriteReport(r, o, path)
 	}
 	if b.o.Print == nil {
 		return nil
@@ -211,8 +211,8 @@ func (b *Bench) deliver(r *report.Report, o *report.Order, path string) error {
 	return b.o.Print(o.Format, &one)
 }
 
-// Deliver writes one report into a file.
-func Deliver(r *report.Report, o *report.Order, path string) (err error) {
+// WriteReport writes one report to a file.
+func WriteReport(r *report.Report, o *report.Output, path string) (err error) {
 	one := *r
 	one.Rows = o.Rows
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -226,11 +226,11 @@ func Deliver(r *report.Report, o *report.Order, path string) (err error) {
 	return o.Format.Render(f, &one)
 }
 
-// writeText keeps the whole report of each level with the run.
+// writeText stores the full text report of each level.
 func (b *Bench) writeText(r *report.Report) error {
 	var text bytes.Buffer
 	whole := *r
-	whole.Style = b.Runner.Plan.ReportStyle
+	whole.Style, whole.Wide, whole.Wrap = b.Runner.Plan.ReportStyle, 0, report.TextWidth
 	if err := render(&text, report.Text, &whole); err != nil {
 		return err
 	}

@@ -10,15 +10,15 @@ import (
 	"strings"
 	"time"
 
-	"tacho"
-	"tacho/archive"
-	"tacho/live"
-	"tacho/outcome"
-	"tacho/plan"
-	"tacho/store"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/archive"
+	"github.com/tacho-bench/tacho/internal/live"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/plan"
+	"github.com/tacho-bench/tacho/store"
 )
 
-// manifest says what the run is: the plan as it was given, and what became of it.
+// manifest describes the run: the original plan and its resolved form.
 func (b *Bench) manifest() store.Manifest {
 	host, err := os.Hostname()
 	if err != nil {
@@ -34,16 +34,16 @@ func (b *Bench) manifest() store.Manifest {
 		},
 		Varies: b.varies(), Swept: r.Asked.Swept(),
 		Plan:   b.given,
-		Target: store.Target{Backend: r.Plan.Backend, Model: r.Target.ModelID, Dataset: r.Plan.Datasets(), Counter: r.Counter().Name(), IDPrefix: r.Plan.RequestIDPrefix},
+		Target: store.Target{Backend: r.Plan.Backend, Model: r.Target.ModelID, Dataset: r.Plan.Prompts(), Counter: r.Counter().Name(), IDPrefix: r.Plan.RequestIDPrefix},
 	}
 	m.Cluster = b.o.Cluster
 	if m.Label == "" {
 		m.Label = r.Plan.Backend
 	}
 	if r.Plan.Virtual {
-		m.Label = "predicted-" + m.Label // and never taken for measured
+		m.Label = "predicted-" + m.Label // predictions must not be mistaken for measurements
 	}
-	m.Label = b.o.Env.Secrets.Sweep(m.Label) // it is a part of the directory's name
+	m.Label = b.o.Env.Secrets.Sweep(m.Label) // part of the directory's name
 	if r.Target.Model != r.Target.ModelID {
 		m.Target.Requested = r.Target.Model
 	}
@@ -56,7 +56,7 @@ func (b *Bench) manifest() store.Manifest {
 	return m
 }
 
-// varies names what sets the levels apart.
+// varies returns the names of the options that differ between levels.
 func (b *Bench) varies() string {
 	var names []string
 	for _, c := range b.Outer {
@@ -65,10 +65,10 @@ func (b *Bench) varies() string {
 	return strings.TrimSpace(strings.Join(names, " ") + " " + b.Runner.Asked.Varies())
 }
 
-// begin notes that a level has begun.
+// begin records the start of a level.
 func (b *Bench) begin(l *outcome.Level, feed *live.Feed) error {
 	b.Live = feed
-	b.showLevel(l.Name, &feed.Counts)
+	b.showLevel(l, &feed.Counts)
 	if b.o.Begin != nil {
 		b.o.Begin(l, feed)
 	}
@@ -79,27 +79,26 @@ func keptLevel(l *outcome.Level) store.Level {
 	return store.Level{Setting: l.Setting, Config: l.Summary.Config}
 }
 
-// A DiskFull ended a run: it could not be kept.
+// A DiskFull reports a run that ended because it could not be stored.
 type DiskFull struct{ error }
 
-// diskIsFull tells, at once, that the run cannot be written down as it goes on,
-// or that it can again; it stops the run where the plan says so, or where nothing
-// else is left.
+// diskIsFull informs the user when the disk is full or has space again. It
+// stops the run if the plan says so, or if the buffer is full too.
 func (b *Bench) diskIsFull(err error) {
-	const more = "free some space there, or choose another place with --runs-dir"
+	const more = "free some space or choose another directory with --runs-dir"
 	switch lost := errors.Is(err, store.ErrLost); {
 	case err == nil:
-		b.say("There is room for the run again: all that waited in memory is written, and nothing is lost.")
+		b.say("The disk has space again. All buffered records are written, and nothing is lost.")
 	case lost || b.Runner.Plan.OnDiskFull == plan.StopOnFullDisk:
-		b.say(fmt.Sprintf("Stopping, for the run cannot be kept: %v. It is in %s: %s.", err, b.Keep.Dir(), more))
-		b.Stop(DiskFull{fmt.Errorf("the run was stopped, for it could not be kept: %w", err)})
+		b.say(fmt.Sprintf("Stopping because the run cannot be stored: %v. The run is in %s; %s.", err, b.Keep.Dir(), more))
+		b.Stop(DiskFull{fmt.Errorf("stopped because the run could not be stored: %w", err)})
 	default:
-		b.say(fmt.Sprintf("The run cannot be written down: %v. It goes on, and what finishes waits in memory for room in %s: %s.", err, b.Keep.Dir(), more))
+		b.say(fmt.Sprintf("The run cannot be stored: %v. It continues and buffers records in memory until there is space in %s; %s.", err, b.Keep.Dir(), more))
 	}
 }
 
-// open makes the directory of the run, when its first level is about to begin:
-// a run that comes to nothing leaves nothing behind.
+// open creates the run directory just before the first level, so that a failed
+// start leaves no files.
 func (b *Bench) open() error {
 	if b.Keep == nil {
 		keep, err := store.Create(b.Runner.Plan.RunsDir, b.manifest(), b.o.Env.Secrets.SweepJSON)
@@ -117,7 +116,7 @@ func (b *Bench) open() error {
 	return nil
 }
 
-// keepIn settles where the run is kept.
+// keepIn sets the store of the run.
 func (b *Bench) keepIn(keep *store.Writer) error {
 	b.Keep = keep
 	keep.Full = b.diskIsFull
@@ -135,7 +134,7 @@ func (b *Bench) keepIn(keep *store.Writer) error {
 	if b.board != nil {
 		b.board.Name(b.Outcome.Name)
 	}
-	b.say("Kept in " + keep.Dir())
+	b.say("Run directory: " + keep.Dir())
 	return nil
 }
 
@@ -144,7 +143,7 @@ func (b *Bench) AddAll(rs []*tacho.Record) error {
 	for _, r := range rs {
 		r.Stage += b.Base
 		if b.board != nil {
-			_ = b.board.Add(r) // never fails
+			_ = b.board.Add(r) // cannot fail
 		}
 	}
 	return b.Keep.AddAll(rs)
@@ -153,7 +152,7 @@ func (b *Bench) AddAll(rs []*tacho.Record) error {
 // Close implements tacho.Sink.
 func (b *Bench) Close() error { return b.Keep.Close() }
 
-// recordsOf reads kept records back; of selects them.
+// recordsOf returns an iterator over stored records selected by of.
 func (b *Bench) recordsOf(of func(*store.Run) iter.Seq2[*tacho.Record, error]) func() iter.Seq2[*tacho.Record, error] {
 	return func() iter.Seq2[*tacho.Record, error] {
 		kept, err := b.Keep.Read()
@@ -164,10 +163,10 @@ func (b *Bench) recordsOf(of func(*store.Run) iter.Seq2[*tacho.Record, error]) f
 	}
 }
 
-// ServePrefix begins the names of coordinates that are settings of a server.
+// ServePrefix starts the names of coordinates that are server settings.
 const ServePrefix = "serve."
 
-// placed is a level among those of all settings.
+// placed returns the level with the coordinates of the server settings added.
 func (b *Bench) placed(l *outcome.Level) *outcome.Level {
 	if len(b.Outer) == 0 {
 		return l

@@ -7,6 +7,6 @@ import (
 	"syscall"
 )
 
-// lock waits until nobody else has the file locked, and keeps it until it is
-// closed.
+// lock waits for an exclusive lock of the file. Closing the file releases the
+// lock.
 func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX) }

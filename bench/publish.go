@@ -4,45 +4,62 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
+	"net"
+	"os"
 	"strings"
 	"time"
 
-	"tacho/engine"
-	"tacho/internal/exposition"
-	"tacho/internal/visible"
-	"tacho/publish"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/engine"
+	"github.com/tacho-bench/tacho/internal/exposition"
+	"github.com/tacho-bench/tacho/internal/publish"
+	"github.com/tacho-bench/tacho/internal/redact"
+	"github.com/tacho-bench/tacho/internal/sanitize"
+	"github.com/tacho-bench/tacho/internal/target"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/plan"
 )
 
-// pushPeriod is how often a collector gets the figures.
-const pushPeriod = 10 * time.Second
-
-func otlpHeaders(pairs []string) (http.Header, error) {
-	out := http.Header{}
-	for _, pair := range pairs {
-		name, value, ok := strings.Cut(pair, "=")
-		if !ok || name == "" {
-			return nil, errors.New("--otlp-header: write NAME=VALUE")
-		}
-		out.Add(name, value)
+// collector returns the receiver of metrics and spans, or nil if neither the plan nor a variable names one.
+func (b *Bench) collector(p *plan.Plan) (*publish.Collector, error) {
+	if p.Virtual {
+		return nil, nil
 	}
-	return out, nil
+	s := publish.Settings{Endpoint: p.OTLP, Headers: p.OTLPHeaders, Protocol: p.OTLPProtocol, Sample: p.OTLPSpans, Getenv: b.o.Getenv}
+	to, err := s.Collector()
+	switch {
+	case errors.Is(err, publish.ErrDisabled):
+		b.say(err.Error() + ".")
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case to == nil && len(p.OTLPHeaders) > 0:
+		return nil, errors.New("--otlp-header needs --otlp-endpoint")
+	case to == nil && p.OTLPProtocol != "":
+		return nil, errors.New("--otlp-protocol needs --otlp-endpoint")
+	case to == nil:
+		return nil, nil
+	}
+	for _, signal := range to.Signals() {
+		for name, values := range signal.Headers {
+			for _, v := range values {
+				b.o.Env.Secrets.Header(name, v)
+			}
+		}
+	}
+	to.Now = time.Now
+	return to, nil
 }
 
-// Publish opens the outlets that the plan asks for, once for all levels.
+// Publish starts the metrics page and the OTLP exporter, once for all levels.
 func (b *Bench) Publish(ctx context.Context) error {
 	p := &b.Runner.Plan
-	if b.board != nil || (p.MetricsListen == "" && p.OTLP == "") {
+	if b.board != nil || (p.MetricsListen == "" && b.to == nil) {
 		return nil
 	}
-	b.board = publish.New(time.Now(),
-		exposition.Label{Name: "version", Value: Version()}, exposition.Label{Name: "backend", Value: p.Backend},
-		exposition.Label{Name: "model", Value: b.o.Env.Secrets.Sweep(b.Runner.Target.ModelID)},
-		exposition.Label{Name: "url", Value: strings.Join(p.ShownURLs(), " ")}, exposition.Label{Name: "label", Value: b.o.Env.Secrets.Sweep(p.Label)})
-	if p.OTLP != "" {
-		if err := b.push(ctx); err != nil {
-			return err
-		}
+	b.board = publish.New(time.Now(), b.about(), b.to)
+	if b.to != nil {
+		b.push(ctx)
 	}
 	if p.MetricsListen != "" {
 		return b.servePage(ctx)
@@ -50,50 +67,111 @@ func (b *Bench) Publish(ctx context.Context) error {
 	return nil
 }
 
-// servePage opens the page for Prometheus. It closes last, because a scraper may have
-// to read it once more.
+// about describes the run to monitoring systems.
+func (b *Bench) about() publish.About {
+	p, t := &b.Runner.Plan, b.Runner.Target
+	about := publish.About{
+		Version: Version(), Operation: operation(&t.Kind), Provider: provider(p.BaseURLs(), t), Model: b.o.Env.Secrets.Sweep(t.ModelID),
+		Labels: []exposition.Label{
+			{Name: "version", Value: Version()},
+			{Name: "backend", Value: p.Backend},
+			{Name: "model", Value: b.o.Env.Secrets.Sweep(t.ModelID)},
+			{Name: "url", Value: strings.Join(p.ShownURLs(), " ")},
+			{Name: "label", Value: b.o.Env.Secrets.Sweep(p.Label)},
+		},
+	}
+	if urls := p.ShownURLs(); len(urls) == 1 {
+		about.Server = urls[0]
+	}
+	return about
+}
+
+// operation returns the operation of a protocol in the GenAI conventions of OpenTelemetry. The conventions have no
+// names for reranking and transcription.
+func operation(k *backend.Kind) string {
+	switch {
+	case strings.HasSuffix(k.Name, "rerank"):
+		return "rerank"
+	case k.Pools:
+		return "embeddings"
+	case k.Takes.Audio:
+		return "transcription"
+	case k.Name == "gemini":
+		return "generate_content"
+	case k.Takes.Messages:
+		return "chat"
+	}
+	return "text_completion"
+}
+
+// provider returns the provider in the GenAI conventions. OpenAI is also the provider of unknown servers with its
+// protocol.
+func provider(urls []string, t *target.Target) string {
+	switch name := t.Kind.Name; {
+	case name == "anthropic":
+		return name
+	case name == "gemini":
+		return "gcp.gemini"
+	case len(t.Servers) > 0 && t.Servers[0].Name != "" && !strings.Contains(urls[0], "api.openai.com"):
+		return t.Servers[0].Name
+	case strings.HasPrefix(name, "openai"):
+		return "openai"
+	default:
+		return name
+	}
+}
+
+// servePage starts the metrics page for Prometheus. It closes last, because a
+// scraper may have to read it once more.
 func (b *Bench) servePage(ctx context.Context) error {
 	l, err := b.o.Listen(ctx, b.Runner.Plan.MetricsListen)
 	if err != nil {
 		return fmt.Errorf("--metrics-listen: %w", err)
 	}
-	at, stop := b.board.Serve(l)
+	at, stop := b.board.Serve(l, machineNames(b.Runner.Plan.MetricsListen)...)
 	b.outlets = append(b.outlets, func(ctx context.Context) {
 		if b.board.Scraped() && ctx.Err() == nil {
-			b.say(fmt.Sprintf("Waiting up to %v for the last scrape of %s (Ctrl-C ends it)", publish.LastScrape, at))
+			b.say(fmt.Sprintf("Waiting up to %v for the last scrape of %s (Ctrl-C skips it)", publish.LastScrape, at))
 		}
 		stop(ctx)
 	})
-	b.say("Figures while it runs: " + at)
+	b.say("Metrics during the run: " + at)
 	return nil
 }
 
-// push begins to send figures to the collector.
-func (b *Bench) push(ctx context.Context) error {
-	p := &b.Runner.Plan
-	address, err := publish.CollectorURL(p.OTLP)
-	if err != nil {
-		return err
+// machineNames returns the names of this machine: its host name, and the name in the listen address.
+func machineNames(address string) (names []string) {
+	if name, err := os.Hostname(); err == nil {
+		names = append(names, name)
 	}
-	headers, err := otlpHeaders(p.OTLPHeaders)
-	if err != nil {
-		return err
+	if host, _, err := net.SplitHostPort(address); err == nil && host != "" && net.ParseIP(host) == nil {
+		names = append(names, host)
 	}
+	return names
+}
+
+// push starts sending metrics and spans to the collector.
+func (b *Bench) push(ctx context.Context) {
 	client, done := b.o.Client()
-	stop := b.board.Push(ctx, publish.Collector{
-		URL: address, Headers: headers, Every: pushPeriod, Now: time.Now, Client: client,
-		Trouble: func(err error) {
-			b.say("The figures did not reach the collector; the run goes on: " + visible.Line(b.o.Env.Secrets.Sweep(err.Error())))
-		},
+	for _, signal := range b.to.Signals() {
+		signal.Connect(client)
+		if strings.HasPrefix(signal.From, "OTEL_") {
+			b.say(fmt.Sprintf("Sending %s to %s, because %s is set (OTEL_SDK_DISABLED=true disables it)", signal.Name, redact.URL(signal.URL), signal.From))
+		}
+	}
+	stop := b.board.Push(ctx, func(err error) {
+		b.say("The collector does not get everything; the run continues: " + sanitize.Line(b.o.Env.Secrets.Sweep(err.Error())))
 	})
 	b.outlets = append(b.outlets, func(context.Context) {
 		stop()
+		for _, signal := range b.to.Signals() {
+			signal.Close()
+		}
 		done()
 	})
-	return nil
 }
 
-// Unpublish closes the outlets; the collector and the scraper get the last figures.
+// Unpublish sends the last metrics and stops publishing.
 func (b *Bench) Unpublish(ctx context.Context) {
 	for _, stop := range b.outlets {
 		stop(ctx)
@@ -101,11 +179,14 @@ func (b *Bench) Unpublish(ctx context.Context) {
 	b.outlets = nil
 }
 
-// showLevel opens a level on the board.
-func (b *Bench) showLevel(name string, live *engine.Live) {
+// showLevel adds a level to the published metrics.
+func (b *Bench) showLevel(l *outcome.Level, live *engine.Live) {
 	if b.board != nil {
-		b.board.Begin(strings.TrimLeft(name, "-"), func() publish.Counts {
-			return publish.Counts{Started: live.Started.Load(), Finished: live.Finished.Load(), OutputTokens: live.Tokens.Load()}
+		b.board.Begin(publish.Level{
+			Name: strings.TrimLeft(l.Name, "-"), Epoch: l.Epoch, Trace: b.o.Env.Trace,
+			Now: func() publish.Counts {
+				return publish.Counts{Started: live.Started.Load(), Finished: live.Finished.Load(), OutputTokens: live.Tokens.Load()}
+			},
 		})
 	}
 }

@@ -4,39 +4,30 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
 
-	"tacho/archive"
-	"tacho/internal/redact"
-	"tacho/outcome"
-	"tacho/plan"
-	"tacho/run"
-	"tacho/store"
+	"github.com/tacho-bench/tacho/internal/archive"
+	"github.com/tacho-bench/tacho/internal/redact"
+	"github.com/tacho-bench/tacho/internal/run"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/plan"
+	"github.com/tacho-bench/tacho/store"
 )
 
-// CutShort is the directory of the last run below another, if it did not come to
-// its end; empty is none.
+// CutShort returns the directory of the last run in runs if that run is
+// incomplete, otherwise an empty string.
 func CutShort(runs string) string {
-	entries, _ := os.ReadDir(runs) // without the directory there is no run
-	var last *store.Run
-	for _, e := range entries {
-		r, err := store.Open(filepath.Join(runs, e.Name()))
-		if err == nil && (last == nil || r.Manifest.Started.After(last.Manifest.Started)) {
-			last = r
-		}
-	}
-	if last == nil || last.Whole {
+	all := store.Newest(runs)
+	if len(all) == 0 || all[0].Complete {
 		return ""
 	}
-	return last.Dir
+	return all[0].Dir
 }
 
-// unlike names the options in which two plans differ.
+// unlike returns the names of options that differ between two plans.
 func unlike(a, b []byte) (names []string) {
 	var x, y map[string]any
 	_, _ = json.Unmarshal(a, &x), json.Unmarshal(b, &y) // both were written by this program
@@ -50,10 +41,9 @@ func unlike(a, b []byte) (names []string) {
 	return names
 }
 
-// finished is the run with the levels that came to their end and have all of
-// their records.
+// finished returns the run with its complete levels.
 func finished(dir string, kept *store.Run) (*outcome.Run, error) {
-	if !slices.ContainsFunc(kept.Levels, func(l store.Level) bool { return l.Over() }) {
+	if !slices.ContainsFunc(kept.Levels, func(l store.Level) bool { return l.Complete() }) {
 		return &outcome.Run{}, nil
 	}
 	run, err := archive.Open(dir, nil)
@@ -61,13 +51,13 @@ func finished(dir string, kept *store.Run) (*outcome.Run, error) {
 		return nil, err
 	}
 	run.Levels = slices.DeleteFunc(run.Levels, func(l outcome.Level) bool {
-		return l.LacksRecords() != "" || !slices.ContainsFunc(kept.Levels, func(k store.Level) bool { return k.Index == l.Index && k.Over() })
+		return l.LacksRecords() != "" || !slices.ContainsFunc(kept.Levels, func(k store.Level) bool { return k.Index == l.Index && k.Complete() })
 	})
 	return run, nil
 }
 
-// ReadResumed takes the plan of a run that is to go on, what it came to so far, and its
-// seed. Options that p already has must be as they were.
+// ReadResumed returns the plan, the results so far and the seed of an
+// incomplete run. Options already set in p must have the same values.
 func ReadResumed(dir string, p *plan.Plan, secrets *redact.Secrets) (before *outcome.Run, seed uint64, err error) {
 	kept, err := store.Open(dir)
 	if err != nil {
@@ -77,8 +67,8 @@ func ReadResumed(dir string, p *plan.Plan, secrets *redact.Secrets) (before *out
 	if err != nil {
 		return nil, 0, fmt.Errorf("--resume: %w", err)
 	}
-	if kept.Whole && len(mismatched) == 0 {
-		return nil, 0, fmt.Errorf("--resume: %s came to its end: there is nothing to go on with (--plan %[1]s measures it again)", dir)
+	if kept.Complete && len(mismatched) == 0 {
+		return nil, 0, fmt.Errorf("--resume: %s is complete (--plan %[1]s measures it again)", dir)
 	}
 	if err := p.Read(kept.Manifest.Plan, secrets); err != nil {
 		return nil, 0, fmt.Errorf("--resume %s: %w", dir, err)
@@ -88,20 +78,21 @@ func ReadResumed(dir string, p *plan.Plan, secrets *redact.Secrets) (before *out
 		return nil, 0, err
 	}
 	if names := unlike(kept.Manifest.Plan, now); len(names) > 0 {
-		return nil, 0, fmt.Errorf("--resume goes on with the plan as it was: leave out --%s", strings.Join(names, ", --"))
+		return nil, 0, fmt.Errorf("--resume continues the original plan, remove --%s", strings.Join(names, ", --"))
 	}
 	before, err = finished(dir, kept)
 	return before, kept.Manifest.Seed, err
 }
 
-// Resume takes up a run that was cut short: levels of before are not measured again.
+// Resume continues an incomplete run. The levels of before are not measured
+// again.
 func (b *Bench) Resume(dir string, before *outcome.Run) (*store.Manifest, error) {
 	kept, err := store.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	if was, is := kept.Manifest.Target, b.manifest().Target; was.Model != is.Model || was.Dataset != is.Dataset {
-		return nil, &run.UsageError{Err: fmt.Errorf("--resume: the run measured model %s with dataset %s, and now there is model %s with dataset %s: measure anew",
+		return nil, &run.UsageError{Err: fmt.Errorf("--resume: the run measured model %s with dataset %s, but the server has model %s with dataset %s; start a new run",
 			was.Model, was.Dataset, is.Model, is.Dataset)}
 	}
 	keep, err := store.Resume(dir, time.Now(), b.o.Env.Secrets.SweepJSON)
@@ -109,9 +100,9 @@ func (b *Bench) Resume(dir string, before *outcome.Run) (*store.Manifest, error)
 		return nil, err
 	}
 	if was := kept.Manifest.Version; was != Build() {
-		b.say(fmt.Sprintf("The run was begun by tacho %s, and this is tacho %s: levels may not be comparable if definitions differ.", was, Build()))
+		b.say(fmt.Sprintf("The run was started by tacho %s, and this is tacho %s. Levels may not be comparable if definitions differ.", was, Build()))
 	}
-	b.say(fmt.Sprintf("Going on with %s. Measured before: %d.", dir, len(before.Levels)))
+	b.say(fmt.Sprintf("Continuing %s. Levels measured before: %d.", dir, len(before.Levels)))
 	if err := b.keepIn(keep); err != nil {
 		return nil, err
 	}

@@ -4,14 +4,14 @@ import (
 	"context"
 	"net"
 
-	"tacho/backend"
-	"tacho/plan"
-	"tacho/sim"
-	"tacho/sim/step"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/plan"
+	"github.com/tacho-bench/tacho/sim"
+	"github.com/tacho-bench/tacho/sim/step"
 )
 
-// serveSim starts the simulated engine of a plan, if it has one, and puts its address
-// into the plan.
+// serveSim starts the simulated engine of a plan, if it has one, and sets its
+// address in the plan.
 func serveSim(p *plan.Plan, seed uint64) (stop func(), err error) {
 	if p.Sim == "" {
 		return func() {}, nil
@@ -35,7 +35,7 @@ func serveSim(p *plan.Plan, seed uint64) (stop func(), err error) {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		_ = server.Serve(l) // until it is closed
+		_ = server.Serve(l) // returns when closed
 	}()
 	p.BaseURL = []string{"http://" + l.Addr().String()}
 	return func() {
@@ -45,8 +45,8 @@ func serveSim(p *plan.Plan, seed uint64) (stop func(), err error) {
 	}, nil
 }
 
-// TakeProtocol takes the protocol that goes with the simulated engine of a plan, unless
-// the plan names one.
+// TakeProtocol sets the protocol of the plan's simulated engine, unless the
+// plan sets one.
 func TakeProtocol(p *plan.Plan) error {
 	mix, err := step.LoadMix(p.Sim)
 	if err != nil || p.Given("backend") {

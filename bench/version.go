@@ -8,10 +8,10 @@ import (
 	"runtime/debug"
 	"sync"
 
-	"tacho/outcome"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
-// Version is what the binary was built from.
+// Version returns the version the binary was built from.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -25,8 +25,8 @@ func Version() string {
 	return info.Main.Version
 }
 
-// Build is the version, and for a build that does not know its commit a hash of the
-// executable: two such builds may differ.
+// Build returns the version. If the commit is unknown, a hash of the executable
+// is added, because two such builds may differ.
 var Build = sync.OnceValue(func() string {
 	v := Version()
 	if !outcome.UnknownBuild(v) {
@@ -40,7 +40,7 @@ var Build = sync.OnceValue(func() string {
 	if err != nil {
 		return v
 	}
-	defer func() { _ = f.Close() }() // it was only read
+	defer func() { _ = f.Close() }() // read-only
 	sum := sha256.New()
 	if _, err := io.Copy(sum, f); err != nil {
 		return v

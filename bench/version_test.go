@@ -2,8 +2,8 @@ package bench
 
 import "testing"
 
-// TestBuildIsTold: test binaries have no commit, as builds outside of a checkout. Two of
-// them are told apart by their bytes.
+// Test binaries have no commit, like builds outside a checkout. Build adds a
+// hash of the executable.
 func TestBuildIsTold(t *testing.T) {
 	t.Parallel()
 	if v := Version(); v != "(devel)" && v != "unknown" {

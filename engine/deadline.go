@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// deadlines makes the contexts of requests. All have the same time, so that the
-// oldest is the first whose time is up, and one timer does for all of them: ten
-// thousand may be open, and those of the standard library take a kilobyte each.
+// deadlines makes the contexts of requests. All requests have the same timeout, so the
+// oldest expires first and one timer is enough. Ten thousand requests may be open, and a
+// context of the standard library takes a kilobyte.
 type deadlines struct {
 	parent  context.Context
 	timeout time.Duration // 0 is none
 
 	mu               sync.Mutex
 	oldest, youngest *deadline
-	timer            *time.Timer // nil while it does not run
+	timer            *time.Timer // nil if not running
 	unwatch          func() bool
 }
 
@@ -32,7 +32,7 @@ func newDeadlines(parent context.Context, timeout time.Duration) *deadlines {
 	return ds
 }
 
-// close is for when no request is open any more.
+// close releases the resources when no request is open any more.
 func (ds *deadlines) close() {
 	ds.unwatch()
 	ds.mu.Lock()
@@ -42,7 +42,7 @@ func (ds *deadlines) close() {
 	}
 }
 
-// begin has its time begin.
+// begin starts the timeout.
 func (d *deadline) begin() {
 	ds := d.of
 	ds.mu.Lock()
@@ -62,12 +62,12 @@ func (d *deadline) begin() {
 	if ds.timeout > 0 && ds.timer == nil {
 		ds.timer = time.AfterFunc(ds.timeout, ds.expire)
 	}
-	if err := ds.parent.Err(); err != nil { // nobody will tell of it again
+	if err := ds.parent.Err(); err != nil { // the cancellation is not reported again
 		d.end(err)
 	}
 }
 
-// expire ends those whose time is up, and waits for the next.
+// expire ends the expired requests and sets the timer for the next.
 func (ds *deadlines) expire() {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -81,19 +81,19 @@ func (ds *deadlines) expire() {
 	}
 }
 
-// A deadline is the context of one request. Whoever makes one calls its cancel. It
-// has a channel once somebody asks for it; to be called at its end is cheaper.
+// A deadline is the context of one request. Its creator must call cancel. The channel of
+// Done is created on demand, because AfterFunc is cheaper.
 type deadline struct {
 	of           *deadlines
 	at           time.Time
 	older, newer *deadline
 	begun        bool
-	err          error // why it is over
+	err          error // reason of the end
 	done         chan struct{}
 	calls        []*func()
 }
 
-// end is called with the lock held.
+// end ends the context. The caller holds the lock.
 func (d *deadline) end(err error) {
 	if d.err != nil {
 		return
@@ -125,7 +125,7 @@ func (d *deadline) unlink() {
 	d.older, d.newer = nil, nil
 }
 
-// cancel says that the request is over.
+// cancel ends the context after the request.
 func (d *deadline) cancel() {
 	d.of.mu.Lock()
 	defer d.of.mu.Unlock()
@@ -154,8 +154,8 @@ func (d *deadline) Done() <-chan struct{} {
 	return d.done
 }
 
-// Err implements context.Context. The end of the parent may be known before it
-// was passed on.
+// Err implements context.Context. Err checks the parent, too, because the end of the parent
+// is passed on later.
 func (d *deadline) Err() error {
 	d.of.mu.Lock()
 	defer d.of.mu.Unlock()
@@ -168,7 +168,7 @@ func (d *deadline) Err() error {
 // Value implements context.Context.
 func (d *deadline) Value(key any) any { return d.of.parent.Value(key) }
 
-// AfterFunc is what the context package looks for, to be told of the end.
+// AfterFunc is the method that the context package prefers to Done.
 func (d *deadline) AfterFunc(f func()) (stop func() bool) {
 	d.of.mu.Lock()
 	defer d.of.mu.Unlock()

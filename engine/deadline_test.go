@@ -15,8 +15,8 @@ func begun(ds *deadlines) *deadline {
 	return d
 }
 
-// Requests end at their own times and not before, whichever are over by then, and
-// all ways to be told of it agree.
+// Requests expire at their own deadlines and not before, in any order of completion, and
+// Done, Err and AfterFunc agree.
 func TestDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ds := newDeadlines(t.Context(), 10*time.Second)
@@ -53,7 +53,7 @@ func TestDeadlines(t *testing.T) {
 			}
 		}
 		if !errors.Is(derived.Err(), context.DeadlineExceeded) {
-			t.Errorf("what derives from one that is over: %v", derived.Err())
+			t.Errorf("derived from an ended context: %v", derived.Err())
 		}
 		late := make(chan bool, 1)
 		open[1].AfterFunc(func() { late <- true })
@@ -61,7 +61,7 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
-// The end of the stage is the end of its requests, of those to come as well.
+// The end of the stage ends its requests, including later ones.
 func TestDeadlinesEndWithTheStage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent, cancel := context.WithCancel(t.Context())

@@ -1,14 +1,13 @@
-// Package engine runs one stage: sessions from a Source, at the times of a
-// schedule, through a Backend, into a Sink. It knows them by their interfaces
-// alone.
+// Package engine runs one stage: sessions from a Source, at the times of a schedule,
+// through a Backend, into a Sink. The package depends on their interfaces only.
 //
-// Four kinds of goroutine share the work. One prepares: it asks the source
-// for sessions and has their first requests encoded, some time before they
-// are due. One dispatches: it waits for each due time, then for a free slot,
-// and starts the session. Each session runs in one of its own; but where a request
-// is all of it and nothing waits for the answer, the dispatcher sends it, and the
-// answer has a goroutine once it has come. And one drains the finished records
-// into the sink, so that no sink needs a lock and no request waits for a disk.
+// Four kinds of goroutines share the work. The preparer gets sessions from the source
+// and encodes their first requests some time before they are due. The dispatcher waits
+// for each due time, then for a free slot, and starts the session. Each session runs on
+// its own goroutine. But if a session is a single request and nothing waits for the
+// response, the dispatcher sends the request, and the response gets a goroutine on
+// arrival. The drainer moves finished records into the sink, so that sinks need no lock
+// and requests do not wait for a disk.
 package engine
 
 import (
@@ -19,57 +18,58 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// A Stage is one experiment with fixed load.
+// Stage is one experiment with fixed load.
 type Stage struct {
 	Index    int
-	Arrivals iter.Seq2[uint64, time.Duration] // session number, due
-	Limit    int                              // most requests in flight, and of a closed loop most sessions under way; 0 is no limit
+	Arrivals iter.Seq2[uint64, time.Duration] // session number and due time
+	Limit    int                              // maximum requests in flight, and in a closed loop maximum sessions in progress; 0 is no limit
 	Source   tacho.Source
 	Backend  tacho.Backend
-	Timeout  time.Duration         // for one request, from its start; 0 is none
-	Start    Start                 // says when the clock is to start, and is asked when the first requests are ready; nil is at once
-	MaxTime  time.Duration         // no session starts later than this; 0 is no limit
-	Begun    int                   // so many of the first arrivals are sessions that began before, whatever MaxTime says
-	Enough   <-chan struct{}       // once closed, no request is sent any more; what is in flight is let finish; may be nil
-	Begin    func(epoch time.Time) // told when the clock starts, before anything is sent; may be nil
-	Live     *Live                 // counts while it runs; may be nil
-	Count    func(text string) int // tokens of an answer that a later turn quotes; nil takes the server's word
-	Precise  bool                  // sleep by the system's timers: finer than the runtime's, but blind to fake time
+	Timeout  time.Duration         // of one request, from its start; 0 is none
+	Start    Start                 // returns the start of the clock, called when the first requests are ready; nil starts immediately
+	MaxTime  time.Duration         // latest start of a session; 0 is no limit
+	Begun    int                   // number of first arrivals that began before the stage, regardless of MaxTime
+	Enough   <-chan struct{}       // once closed, no more requests are sent, and those in flight finish; may be nil
+	Begin    func(epoch time.Time) // called when the clock starts, before anything is sent; may be nil
+	Live     *Live                 // counters during the run; may be nil
+	Count    func(text string) int // counts tokens of a response that a later turn quotes; nil uses the server's count
+	Precise  bool                  // sleep with the system's timers, which are more precise than the runtime's but ignore fake time
 }
 
-// A Start says when the clock is to start. It may wait for others to be ready.
+// Start returns the time at which the clock starts. Start may wait until other machines are
+// ready.
 type Start func(ctx context.Context) (time.Time, error)
 
-// flurry is how soon after another a session starts that is one of many.
-const flurry = 50 * time.Microsecond
+// burstGap is the longest gap between sessions of a burst.
+const burstGap = 50 * time.Microsecond
 
-// Live is what is known while a stage runs.
+// Live holds counters during a stage.
 type Live struct {
 	Started, Finished, Failed, Tokens atomic.Int64
-	Sessions                          atomic.Int64 // that are over
+	Sessions                          atomic.Int64 // finished sessions
 }
 
-// Run runs the stage to its end, or until ctx is done, and emits one Record
-// for each request to sink. It returns when the last response is in; a stage
-// that was stopped returns ctx's error, after the records of what it cut off.
+// Run runs the stage to its end, or until ctx is done, and emits one Record per request to
+// sink. It returns after the last response. If ctx stopped the stage, Run returns the
+// error of ctx, after the records of the requests it cancelled.
 func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 	if s.Live == nil {
 		s.Live = &Live{}
 	}
 	prepareCtx, stop := context.WithCancel(ctx)
 	defer stop()
-	ahead := newAhead(s.Limit)
+	lookahead := newLookahead(s.Limit)
 	prepared := make(chan error, 1)
-	go func() { prepared <- ahead.fill(prepareCtx, &s) }()
+	go func() { prepared <- lookahead.fill(prepareCtx, &s) }()
 	select {
-	case <-ahead.primed:
+	case <-lookahead.primed:
 	case <-ctx.Done():
 	}
 
-	r := &runner{Stage: s, nap: nap{s.Precise}, records: make(chan *tacho.Record, 4096), slots: newSlots(s.Limit), deadlines: newDeadlines(ctx, s.Timeout)}
+	r := &runner{Stage: s, sleeper: sleeper{s.Precise}, records: make(chan *tacho.Record, 4096), slots: newSlots(s.Limit), deadlines: newDeadlines(ctx, s.Timeout)}
 	defer r.deadlines.close()
 	r.arriving, r.enough = context.WithCancel(ctx)
 	defer r.enough()
@@ -82,9 +82,9 @@ func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 	}()
 	drained, over := make(chan error, 1), make(chan struct{})
 	go func() { drained <- drain(r.records, over, s.Live, sink) }()
-	err := r.begin(ctx, r.arriving, ahead)
+	err := r.begin(ctx, r.arriving, lookahead)
 	if err == nil {
-		err = r.dispatch(ctx, r.arriving, ahead)
+		err = r.dispatch(ctx, r.arriving, lookahead)
 	}
 	stop()
 	r.sessions.Wait()
@@ -93,16 +93,16 @@ func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 	return errors.Join(err, ignoreCancel(<-prepared), <-drained)
 }
 
-// begin waits for the start of the clock, which may come from outside so that
-// several machines begin at one instant. A start that has passed is kept: the
-// requests that were due since then are late, and are counted so. What is due at
-// once is on its mark before, and garbage is collected.
-func (r *runner) begin(ctx, arriving context.Context, a *ahead) error {
+// begin waits for the start of the clock, which may come from outside so that several
+// machines start at the same time. A start in the past still counts: requests due
+// since then are recorded as late. Sessions due at the start are prepared before, and
+// garbage is collected.
+func (r *runner) begin(ctx, arriving context.Context, a *lookahead) error {
 	if r.Precise {
 		runtime.GC()
 	}
-	first := r.crowd(a, 0)
-	if r.gathers(0) {
+	first := r.newBurst(a, 0)
+	if r.mayBurst(0) {
 		first.gather() //nolint:contextcheck // as below
 	}
 	var err error
@@ -110,7 +110,7 @@ func (r *runner) begin(ctx, arriving context.Context, a *ahead) error {
 		r.epoch, err = r.Start(ctx)
 	}
 	if err == nil {
-		err = nap{}.until(ctx, r.epoch.Add(-first.lead()))
+		err = sleeper{}.until(ctx, r.epoch.Add(-first.lead()))
 	}
 	if err != nil {
 		r.enough()
@@ -120,12 +120,12 @@ func (r *runner) begin(ctx, arriving context.Context, a *ahead) error {
 			r.Begin(r.epoch)
 		}
 	}
-	_ = first.release(arriving) // dispatch will tell
+	_ = first.release(arriving) // dispatch returns the error
 	return err
 }
 
-// ignoreCancel drops the complaint of a preparer that was told to stop: the
-// dispatcher tells why.
+// ignoreCancel drops the error of a cancelled preparer, because the dispatcher returns the
+// reason.
 func ignoreCancel(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return nil
@@ -133,16 +133,15 @@ func ignoreCancel(err error) error {
 	return err
 }
 
-// restTime is how long drain rests after it had all that there was: to wake up
-// for each record costs more than the record does.
+// restTime is how long drain pauses after emptying the queue. A wakeup per record
+// would cost more than the record.
 const restTime = 40 * time.Millisecond
 
-// drainMost is how many records the sink is given at a time, at most.
+// drainMost is the maximum number of records per call of the sink.
 const drainMost = 256
 
-// drain is the only goroutine that touches sink. It reads to the end even if
-// the sink fails, so that no request ever waits for a reader. It does not rest
-// any more once over is closed.
+// drain is the only goroutine that uses sink. drain reads to the end even if the sink fails,
+// so that no request waits for the sink. Once over is closed, drain does not pause any more.
 func drain(records <-chan *tacho.Record, over <-chan struct{}, live *Live, sink tacho.Sink) (first error) {
 	rest := time.NewTimer(0)
 	defer rest.Stop()
@@ -176,24 +175,24 @@ func drain(records <-chan *tacho.Record, over <-chan struct{}, live *Live, sink 
 
 type runner struct {
 	Stage
-	nap       nap
+	sleeper   sleeper
 	epoch     time.Time
-	arriving  context.Context // over when no more requests are to be sent
-	enough    func()          // ends it
+	arriving  context.Context // done when no more requests are to be sent
+	enough    func()          // cancels arriving
 	records   chan *tacho.Record
-	sessions  staff
+	sessions  workerPool
 	deadlines *deadlines
-	slots     slots // one for each request in flight; nobody waits for anything else with one in hand
+	slots     slots // one per request in flight; the holder of a slot waits for nothing else
 }
 
-// dispatch starts each session when it is due, or as soon after as the limit
-// allows; the plan's own due time is kept, so the wait is counted. Due times
-// are absolute: whatever a session costs, the next one is not late for it. A
-// closed loop also counts sessions: it has as many users as its limit, and one
-// who thinks between two turns does not make room for another.
-func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
+// dispatch starts each session when due, or as soon after as the limit allows. The
+// record keeps the planned due time, so the wait is counted. Due times are absolute: the
+// cost of one session does not delay the next. A closed loop also limits sessions: there are
+// as many users as the limit, and a user who thinks between two turns does not make room
+// for another user.
+func (r *runner) dispatch(ctx, arriving context.Context, a *lookahead) error {
 	users := newSlots(r.Limit)
-	before := -2 * flurry // when the session before started
+	before := -2 * burstGap // start of the previous session
 	for {
 		it, ok := a.next(arriving)
 		if !ok {
@@ -202,35 +201,35 @@ func (r *runner) dispatch(ctx, arriving context.Context, a *ahead) error {
 		if r.late(it, it.due) {
 			return nil
 		}
-		if c := r.crowdOf(a, it); c != nil { //nolint:contextcheck // as below
+		if c := r.burstOf(a, it); c != nil { //nolint:contextcheck // as below
 			if c.release(arriving) != nil {
 				return ctx.Err()
 			}
 			continue
 		}
 		a.release(it.bytes)
-		// What was cut off may have given its slot back before arriving was over.
-		if r.turn(arriving, it, users) != nil || r.slots.take(arriving) != nil || ctx.Err() != nil {
+		// A cancelled session may have released its slot before arriving was done.
+		if r.awaitStart(arriving, it, users) != nil || r.slots.take(arriving) != nil || ctx.Err() != nil {
 			return ctx.Err()
 		}
 		slot := r.now()
 		if r.Limit > 0 && r.late(it, slot) {
-			return nil // without a limit, a session that was due in time is sent, however late
+			return nil // without a limit, a session due in time is sent, however late
 		}
-		var user slots // that is given back
+		var user slots // released at the end of the session
 		if it.due == tacho.ASAP {
 			it.due, user = slot, users
 		}
-		r.launch(it, slot, slot-before > flurry, user) //nolint:contextcheck // each request has its own, by r.deadlines
+		r.launch(it, slot, slot-before > burstGap, user) //nolint:contextcheck // each request has its own, by r.deadlines
 		before = slot
 	}
 }
 
-// launch starts a session. It goes first, here and now: woken on another thread it
-// would leave some fifty microseconds later. Of many that are due at once, each would
-// have to wait for those before it: they go on all threads.
+// launch starts a session. The dispatcher yields to it, because on another thread the
+// session would leave about 50 microseconds later. In a burst each session would have to
+// wait for those before it, so all threads run them.
 func (r *runner) launch(it *item, slot time.Duration, alone bool, user slots) {
-	if alone && r.sendHere(it, slot) {
+	if alone && r.sendInline(it, slot) {
 		return
 	}
 	r.sessions.Go(func() {
@@ -242,31 +241,30 @@ func (r *runner) launch(it *item, slot time.Duration, alone bool, user slots) {
 	}
 }
 
-// turn waits until a session may start, but for the slot of its request.
-func (r *runner) turn(arriving context.Context, it *item, users slots) error {
+// awaitStart waits until a session may start, except for the slot of its request.
+func (r *runner) awaitStart(arriving context.Context, it *item, users slots) error {
 	if it.due == tacho.ASAP {
 		return users.take(arriving)
 	}
-	return r.nap.until(arriving, r.epoch.Add(it.due))
+	return r.sleeper.until(arriving, r.epoch.Add(it.due))
 }
 
-// late says whether the time for new sessions is over.
+// late reports whether the time for new sessions has passed.
 func (r *runner) late(it *item, t time.Duration) bool { return !it.begun && r.over(t) }
 
 func (r *runner) over(t time.Duration) bool { return r.MaxTime > 0 && t >= r.MaxTime }
 
-// now is the offset from the epoch on the wall clock, as the kernel's receive
-// times are.
+// now returns the time since the epoch on the wall clock, as the kernel's receive times.
 func (r *runner) now() time.Duration {
 	return time.Duration(time.Now().UnixNano() - r.epoch.UnixNano())
 }
 
-// do makes a call. at is nil where it is due. In an open loop nothing waits for the
-// end of an answer, unless another turn follows.
-func (r *runner) do(call tacho.Call, rec *tacho.Record, at *place) {
+// do makes a call. at is nil if the call is due now. In an open loop nothing waits for the
+// end of a response, unless another turn follows.
+func (r *runner) do(call tacho.Call, rec *tacho.Record, at *burstRequest) {
 	ctx := &deadline{of: r.deadlines}
 	defer ctx.cancel()
-	o := tacho.CallOptions{Unhurried: r.slots == nil && rec.Turns == 0}
+	o := tacho.CallOptions{RelaxedEnd: r.slots == nil && rec.Turns == 0}
 	if at != nil {
 		at.rec, at.deadline, o.Gate = rec, ctx, at.pass
 	} else {
@@ -279,7 +277,7 @@ func (r *runner) do(call tacho.Call, rec *tacho.Record, at *place) {
 	}
 }
 
-// start notes that a request is handed to the transport.
+// start records that a request is handed to the transport.
 func (r *runner) start(rec *tacho.Record) {
 	r.Live.Started.Add(1)
 	rec.Start = r.now()
@@ -292,7 +290,7 @@ func unsent(stage int, q *tacho.Request, due time.Duration, err error) *tacho.Re
 	return rec
 }
 
-// slots is a counting semaphore; nil has no limit.
+// slots is a counting semaphore; nil is unlimited.
 type slots chan struct{}
 
 func newSlots(n int) slots {

@@ -12,16 +12,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tacho"
-	"tacho/engine"
-	"tacho/pace"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/engine"
+	"github.com/tacho-bench/tacho/pace"
 )
 
-// plain is a workload of n one-turn sessions; each costs the preparer cost.
+// plain is a workload of n one-turn sessions; preparing each takes cost.
 type plain struct {
 	n    int
 	cost time.Duration
-	fail uint64 // session that cannot be made, if not 0
+	fail uint64 // number of a session that fails, if not 0
 }
 
 func (p plain) Session(i uint64) (tacho.Session, error) {
@@ -37,11 +37,11 @@ func (p plain) Session(i uint64) (tacho.Session, error) {
 	}}}}, nil
 }
 
-// server is a backend that answers after a fixed time, in the clock of the test.
+// server is a backend that responds after a fixed time, in virtual time.
 type server struct {
 	takes    time.Duration
 	encode   time.Duration
-	ready    time.Duration // until it could be sent
+	ready    time.Duration // delay before it can be sent
 	inFlight atomic.Int64
 	most     atomic.Int64
 }
@@ -94,9 +94,9 @@ func run(t *testing.T, s engine.Stage) list {
 	return recs
 }
 
-// An open loop sends at the due times exactly, even if sources and encoders
-// take their time: they are ahead. (Fakes must cost time, or a schedule that
-// waits by gaps instead of absolute times would pass.)
+// An open loop sends exactly at the due times, even if sources and encoders take time,
+// because they work ahead. The fakes must take time, or a schedule with relative waits
+// would pass.
 func TestOpenLoopIsExact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recs := run(t, engine.Stage{
@@ -115,7 +115,7 @@ func TestOpenLoopIsExact(t *testing.T) {
 	})
 }
 
-// A source that cannot keep up is late, and the record says so.
+// If a source is too slow, requests are late, as the records show.
 func TestLateIsNotHidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recs := run(t, engine.Stage{
@@ -132,7 +132,7 @@ func TestLateIsNotHidden(t *testing.T) {
 	})
 }
 
-// A burst is prepared whole before the clock starts.
+// A burst is prepared completely before the clock starts.
 func TestBurstIsPreparedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recs := run(t, engine.Stage{
@@ -162,7 +162,7 @@ func TestClosedLoopKeepsLimit(t *testing.T) {
 	})
 }
 
-// Waiting for a slot is not forgotten: due stays the plan's.
+// A wait for a slot counts, because the record keeps the planned due time.
 func TestLimitDelaysButDueStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recs := run(t, engine.Stage{
@@ -198,7 +198,7 @@ func TestMaxTime(t *testing.T) {
 			Arrivals: arrivals(pace.Closed{}), Limit: 2, MaxTime: 3 * time.Second, Backend: &server{takes: 2 * time.Second}, Source: plain{n: 1 << 30},
 		})
 		if len(closed) != 4 || closed[3].End != 4*time.Second {
-			t.Errorf("closed loop: %d records; what was in flight must be let finish", len(closed))
+			t.Errorf("closed loop: %d records; requests in flight must finish", len(closed))
 		}
 		late := engine.Stage{Arrivals: arrivals(pace.Closed{}), Limit: 2, MaxTime: 3 * time.Second, Begun: 5, Backend: &server{takes: time.Second}, Source: plain{n: 1 << 30}}
 		late.Start = func(context.Context) (time.Time, error) { return time.Now().Add(-time.Minute), nil }
@@ -208,7 +208,8 @@ func TestMaxTime(t *testing.T) {
 	})
 }
 
-// A stop cuts off what runs, keeps what finished, and says that it stopped.
+// A cancelled run keeps finished records, records requests in flight as cancelled, and
+// returns the error.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
@@ -252,7 +253,7 @@ type broken struct{ n int }
 func (b *broken) Add(*tacho.Record) error { b.n++; return errors.New("disk full") }
 func (b *broken) Close() error            { return nil }
 
-// A sink that fails is reported, and blocks nothing.
+// An error of the sink is returned and blocks nothing.
 func TestSinkError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var sink broken
@@ -265,7 +266,7 @@ func TestSinkError(t *testing.T) {
 	})
 }
 
-// Three workers with a stripe each do exactly what one does with all.
+// Three workers with one stripe each send the same requests as one worker with all.
 func TestStripedRunEqualsWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pace.Poisson{Rate: 20, Count: 60, Seed: 42}
@@ -311,8 +312,8 @@ func TestTurnsFollowWithThinkTime(t *testing.T) {
 	})
 }
 
-// The precise nap ends no earlier than asked.
-func TestPreciseNap(t *testing.T) {
+// A precise sleep does not end early.
+func TestPreciseSleep(t *testing.T) {
 	recs := run(t, engine.Stage{
 		Arrivals: arrivals(pace.Constant{Rate: 2000, Count: 40}), Backend: &server{}, Source: plain{n: 40}, Precise: true,
 	})
@@ -323,9 +324,9 @@ func TestPreciseNap(t *testing.T) {
 	}
 }
 
-// What is due at one time leaves at that time, all of it, whether the clock has
-// just started or not; a schedule goes on behind it, and loses nothing.
-func TestCrowds(t *testing.T) {
+// All sessions due at the same time leave at that time, at the start of the clock or
+// later. The rest of the schedule continues without loss.
+func TestBursts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		due := slices.Concat(slices.Repeat([]time.Duration{0}, 300), []time.Duration{time.Second}, slices.Repeat([]time.Duration{5 * time.Second}, 200), []time.Duration{6 * time.Second})
 		recs := run(t, engine.Stage{
@@ -349,8 +350,8 @@ func TestCrowds(t *testing.T) {
 	})
 }
 
-// A stage that is stopped before its clock starts sends nothing, even if all was
-// ready to leave.
+// A stage that is cancelled before its clock starts sends nothing, even if requests are
+// ready.
 func TestStoppedOnTheMark(t *testing.T) {
 	for _, early := range []time.Duration{time.Hour, time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
@@ -370,15 +371,15 @@ func TestStoppedOnTheMark(t *testing.T) {
 	}
 }
 
-// Requests that are due at once have made ready before, and their time begins when
-// they are sent. One that takes longer to make ready is late by what it lacks.
-func TestCrowdMakesReadyFirst(t *testing.T) {
+// The requests of a burst are prepared before their due time, and their timeout begins
+// when they are sent. A request that takes longer to prepare is late by the difference.
+func TestBurstPreparesFirst(t *testing.T) {
 	for ready, late := range map[time.Duration]time.Duration{0: 0, 19 * time.Millisecond: 0, 22 * time.Millisecond: 2 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
-			const timeout = 3 * time.Millisecond // shorter than they are ready before
+			const timeout = 3 * time.Millisecond // shorter than the lead of the burst
 			recs := run(t, engine.Stage{
 				Arrivals: func(yield func(uint64, time.Duration) bool) {
-					for i := range uint64(200) { // two crowds
+					for i := range uint64(200) { // two bursts
 						if !yield(i, time.Duration(i/100)*time.Second) {
 							return
 						}
@@ -398,11 +399,11 @@ func TestCrowdMakesReadyFirst(t *testing.T) {
 	}
 }
 
-// starter is a backend whose requests may be sent without anybody who waits.
+// starter is a backend whose requests can be sent without a waiting goroutine.
 type starter struct {
 	server
-	busy    bool // none can be sent at once
-	whole   bool // answers come at once
+	busy    bool // no request can be sent immediately
+	whole   bool // responses arrive immediately
 	started atomic.Int64
 }
 
@@ -416,7 +417,7 @@ type startedCall struct {
 }
 
 func (c *startedCall) Start(ctx context.Context, epoch time.Time, rec *tacho.Record, o tacho.CallOptions, then func(finish func(), whole bool)) bool {
-	if c.s.busy || !o.Unhurried {
+	if c.s.busy || !o.RelaxedEnd {
 		return false
 	}
 	c.s.started.Add(1)
@@ -436,8 +437,8 @@ func (c *startedCall) Start(ctx context.Context, epoch time.Time, rec *tacho.Rec
 	return true
 }
 
-// What the dispatcher sends by itself is on record like all else; in a closed loop,
-// and where it cannot be, sessions send.
+// Requests sent by the dispatcher are recorded like others. In a closed loop, and if the
+// call cannot start immediately, sessions send them.
 func TestSentByTheDispatcher(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

@@ -4,28 +4,27 @@ import (
 	"context"
 	"time"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// A Starter is a tacho.Call that can be sent without a goroutine that waits for the
-// answer. A Call may implement it.
+// Starter is a tacho.Call that can be sent without a goroutine that waits for the
+// response. A Call may implement Starter.
 type Starter interface {
-	// Start sends the request if it can be sent at once, and says whether it was sent.
-	// If so, then is called once something of the answer has arrived, or never will:
-	// perhaps before Start returns, on any goroutine, and it must not wait. The finish
-	// function that then is given does the rest of Do. If whole is true, the answer
-	// seems to have arrived to its end, and finish hardly waits for anything.
+	// Start sends the request if possible without waiting, and reports whether it did.
+	// If so, Start calls then once bytes of the response have arrived, or cannot arrive any
+	// more, perhaps before Start returns and on any goroutine. then must not wait. finish
+	// does the rest of Do. If whole is true, the response seems complete, and finish
+	// hardly waits.
 	Start(ctx context.Context, epoch time.Time, rec *tacho.Record, o tacho.CallOptions, then func(finish func(), whole bool)) bool
 }
 
-// A Batcher is a tacho.Sink for which several records at once are less work. A Sink
-// may implement it.
+// Batcher is a tacho.Sink that handles several records at lower cost. A Sink may implement
+// Batcher.
 type Batcher interface {
-	AddAll(rs []*tacho.Record) error // as Add; the slice is not kept either
+	AddAll(rs []*tacho.Record) error // as Add; the slice is not kept
 }
 
-// AddAll adds all records to a sink, whatever errors it returns, and returns its first
-// error.
+// AddAll adds all records to a sink, even after errors, and returns the first error.
 func AddAll(s tacho.Sink, rs []*tacho.Record) (first error) {
 	if b, ok := s.(Batcher); ok {
 		return b.AddAll(rs)

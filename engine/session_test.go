@@ -9,15 +9,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tacho"
-	"tacho/engine"
-	"tacho/pace"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/engine"
+	"github.com/tacho-bench/tacho/pace"
 )
 
-// talker answers after a time, with words that say what it was asked.
+// talker responds after a delay, with words that repeat the request.
 type talker struct {
 	takes time.Duration
-	fail  string // what it is asked when it breaks
+	fail  string // request at which it fails
 }
 
 func (k talker) Prepare(q *tacho.Request) (tacho.Call, error) {
@@ -44,7 +44,7 @@ func (c saying) Do(ctx context.Context, epoch time.Time, rec *tacho.Record, o ta
 	rec.Sent = time.Since(epoch)
 	time.Sleep(c.takes)
 	rec.End = time.Since(epoch)
-	rec.Output, rec.Said = 7, fmt.Sprintf("a%d", c.turn)
+	rec.Output, rec.Answer = 7, fmt.Sprintf("a%d", c.turn)
 	rec.ID = strings.Join(c.heard, "|")
 	if c.fail != "" && slices.Contains(c.heard, c.fail) {
 		rec.Failure = &tacho.Failure{Cause: tacho.Status}
@@ -68,7 +68,7 @@ func say(think time.Duration, after []int, messages ...tacho.Message) tacho.Turn
 func user(text string) tacho.Message { return tacho.Message{Role: "user", Content: text} }
 func quote(turn int) tacho.Message   { return tacho.Message{Role: "assistant", Answer: turn + 1} }
 
-func talk(t *testing.T, s script, k talker, sessions int) list {
+func conversation(t *testing.T, s script, k talker, sessions int) list {
 	t.Helper()
 	var got list
 	synctest.Test(t, func(t *testing.T) {
@@ -84,8 +84,8 @@ func talk(t *testing.T, s script, k talker, sessions int) list {
 	return got
 }
 
-// The history of a conversation is what the server said, and a turn starts
-// when the one before ended and its think time is over, to the nanosecond.
+// The history of a conversation contains the server's responses. A turn starts when the
+// one before has ended and its think time has passed, to the nanosecond.
 func TestHistoryIsTheServersOwn(t *testing.T) {
 	first := []tacho.Message{user("sys"), user("q0")}
 	second := append(slices.Clone(first), quote(0), user("q1"))
@@ -95,7 +95,7 @@ func TestHistoryIsTheServersOwn(t *testing.T) {
 		for i := range s.turns {
 			s.turns[i].Request.Input.Plain = plain
 		}
-		got := talk(t, s, talker{takes: time.Second}, 2)
+		got := conversation(t, s, talker{takes: time.Second}, 2)
 		if len(got) != 6 {
 			t.Fatalf("%d records", len(got))
 		}
@@ -109,18 +109,18 @@ func TestHistoryIsTheServersOwn(t *testing.T) {
 	}
 }
 
-// A turn with a time of its own waits for it, or for the turn before if that
-// is still running.
+// A turn with its own due time waits for it, or for the turn before if that is still
+// running.
 func TestTurnsKeepTheirOwnTimes(t *testing.T) {
 	turns := []tacho.Turn{say(0, nil, user("a")), say(0, nil, user("b")), say(0, nil, user("c"))}
 	turns[1].At, turns[2].At = 30*time.Second, 35*time.Second
-	got := talk(t, script{turns}, talker{takes: 10 * time.Second}, 1)
+	got := conversation(t, script{turns}, talker{takes: 10 * time.Second}, 1)
 	if got[1].Sent != 30*time.Second || got[2].Sent != 40*time.Second {
 		t.Errorf("sent at %v and %v", got[1].Sent, got[2].Sent)
 	}
 }
 
-// Two sub-agents start together after turn 0 and a last turn joins them.
+// Two sub-agents start together after turn 0, and a last turn joins them.
 func TestSubAgentsRunSideBySideAndJoin(t *testing.T) {
 	s := script{[]tacho.Turn{
 		say(0, nil, user("plan")),
@@ -129,7 +129,7 @@ func TestSubAgentsRunSideBySideAndJoin(t *testing.T) {
 		say(0, []int{1, 2}, user("join"), quote(1), quote(2)),
 		say(5*time.Second, []int{}, user("alone")),
 	}}
-	got := talk(t, s, talker{takes: 10 * time.Second}, 1)
+	got := conversation(t, s, talker{takes: 10 * time.Second}, 1)
 	var sent []time.Duration
 	for _, r := range got {
 		sent = append(sent, r.Sent/time.Second)
@@ -142,7 +142,7 @@ func TestSubAgentsRunSideBySideAndJoin(t *testing.T) {
 	}
 }
 
-// A failed turn ends what waits for it, and only that.
+// A failed turn ends the turns that depend on it, and only those.
 func TestFailedTurnEndsWhatWaitsForIt(t *testing.T) {
 	s := script{[]tacho.Turn{
 		say(0, nil, user("plan")),
@@ -152,7 +152,7 @@ func TestFailedTurnEndsWhatWaitsForIt(t *testing.T) {
 		say(0, []int{2}, user("after right")),
 		say(0, []int{3, 4}, user("join")),
 	}}
-	got := talk(t, s, talker{takes: time.Second, fail: "left"}, 1)
+	got := conversation(t, s, talker{takes: time.Second, fail: "left"}, 1)
 	var turns []int
 	for _, r := range got {
 		turns = append(turns, r.Turn)
@@ -162,8 +162,8 @@ func TestFailedTurnEndsWhatWaitsForIt(t *testing.T) {
 	}
 }
 
-// The limit is one of requests in flight, however many of them a session would
-// send at once; nobody waits for ever, and the wait counts from due.
+// The limit applies to requests in flight, however many a session would send at once. No
+// request waits forever, and the wait counts from its due time.
 func TestLimitHoldsForSubAgents(t *testing.T) {
 	turns := []tacho.Turn{say(0, nil, user("plan"))}
 	join := []int{}
@@ -182,7 +182,7 @@ func TestLimitHoldsForSubAgents(t *testing.T) {
 					waited++
 				}
 			}
-			// 3 sessions of 7 requests of a second, two at a time.
+			// 3 sessions of 7 requests of one second each, two in flight.
 			if n := srv.most.Load(); n != 2 || len(recs) != 21 || waited == 0 {
 				t.Errorf("%s: %d at once, %d records, %d waited", name, n, len(recs), waited)
 			}
@@ -190,13 +190,13 @@ func TestLimitHoldsForSubAgents(t *testing.T) {
 	}
 }
 
-// A user of a closed loop who thinks makes no room for another; in an open
-// loop a session that thinks holds nothing.
+// In a closed loop, a user who thinks does not make room for another. In an open loop, a
+// session that thinks holds no slot.
 func TestThinkingUsersOfALimit(t *testing.T) {
 	turns := []tacho.Turn{say(0, nil, user("a")), say(10*time.Second, nil, user("b"))}
 	for _, c := range []struct {
 		pacer tacho.Pacer
-		want  []time.Duration // when the sessions begin
+		want  []time.Duration // start times of the sessions
 	}{
 		{pace.Closed{Count: 3}, []time.Duration{0, 12, 24}},
 		{pace.Constant{Rate: 1, Count: 3}, []time.Duration{1, 2, 3}},
@@ -229,7 +229,7 @@ func TestTurnsOutOfOrderAreRefused(t *testing.T) {
 	}
 }
 
-// An answer is as long as whoever counts says, not as the server that wrote it.
+// The length of a quoted response is the result of Count, not the server's count.
 func TestQuotedAnswersAreCounted(t *testing.T) {
 	s := script{[]tacho.Turn{say(0, nil, user("q0")), say(0, nil, user("q0"), quote(0), user("q1"))}}
 	var got list

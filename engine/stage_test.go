@@ -6,12 +6,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tacho"
-	"tacho/engine"
-	"tacho/pace"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/engine"
+	"github.com/tacho-bench/tacho/pace"
 )
 
-// The clock starts when it is told to, and due times count from there.
+// The clock starts at the time returned by Start, and due times count from there.
 func TestStartFromOutside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now().Add(90 * time.Second)
@@ -34,8 +34,8 @@ func TestStartFromOutside(t *testing.T) {
 	})
 }
 
-// Enough ends what arrives, in an open loop, a closed one and between the turns
-// of a session; what is in flight lands, and the stage ends without an error.
+// Enough stops arrivals in an open loop, in a closed loop, and between the turns of a
+// session. Requests in flight finish, and Run returns no error.
 func TestEnough(t *testing.T) {
 	talking := say(10*time.Second, nil, user("more"))
 	for name, tc := range map[string]struct {

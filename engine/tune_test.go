@@ -2,12 +2,12 @@ package engine
 
 import "testing"
 
-// The thread that sends keeps its turn while it waits: those that are left must be
-// enough for all cores, and for the garbage collector, which takes a quarter of all.
-func TestTurns(t *testing.T) {
+// The sending thread keeps its P while waiting. The other Ps must be enough for all
+// cores, and for the garbage collector, which takes a quarter of all.
+func TestProcs(t *testing.T) {
 	for cores := 1; cores <= 512; cores++ {
-		if left := turns(cores) - 1 - turns(cores)/4; left < cores {
-			t.Errorf("%d turns on %d cores, of which %d are left", turns(cores), cores, left)
+		if left := procs(cores) - 1 - procs(cores)/4; left < cores {
+			t.Errorf("%d Ps on %d cores, of which %d are left", procs(cores), cores, left)
 		}
 	}
 }

@@ -8,67 +8,67 @@ import (
 	"strings"
 	"time"
 
-	"tacho"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// An Accumulator is a Sink that sums up. Its zero value is empty and ready.
+// An Accumulator is a Sink that summarizes records. The zero value is ready to use.
 //
-// A summary is a function of the set of records, never of their order, so
-// accumulators merge and a cluster is summed the way one machine is. Of a record
-// it keeps the marks, some 80 bytes, and of a long run those of a part of the records;
-// what a record has many of, as gaps between tokens, goes into digests, whose memory has
-// a bound. Up to that bound every quantile is exact, and the summary says where it is not.
+// A summary depends on the set of records, never on their order, so accumulators can be merged, and a
+// cluster is summarized like one machine. The Accumulator keeps the timestamps of a record, about 80
+// bytes, and in a long run only the timestamps of a sample. Values with many per record, such as gaps between
+// tokens, go into digests with bounded memory. Below that bound every quantile is exact; above it the
+// summary states the error.
 type Accumulator struct {
-	Goodput []SLO   // what a good request keeps; set it before the first Add
-	Stall   float64 // gaps longer than so many milliseconds are stalls; 0 is DefaultStallMillis; set it likewise
-	Limit   int     // observations of one metric that are kept one by one; 0 is stat.ExactLimit
+	Goodput []SLO   // conditions of a good request; set before the first Add
+	Stall   float64 // gaps longer than this many milliseconds are stalls; 0 means DefaultStallMillis; set before the first Add
+	Limit   int     // observations of one metric that are kept individually; 0 means stat.ExactLimit
 
-	marks    []marks
-	most     int // of them that are kept; 0 is marksLimit, as it is but in tests
-	thinned  thinned
-	dues     span // of requests that were sent
-	sents    span
-	inFlight time.Duration // sum over all requests that were sent, with the time to connect
-	whole    part          // of All
-	apart    bool          // gaps by token are not those between events: until then they are kept once
-	bounds   bounds
-	series   series // of All
-	parts    parts
-	failures map[failureKey]FailureGroup
-	finishes map[string]int
-	sessions sessions
-	clock    clockUse
-	network  NetworkUse
-	arrivals arrivals
-	cache    CacheUse
-	buffered Buffering
-	begun    int // sessions
-	good     int
-	stalled  int
-	audio    stat.Digest // seconds of sound, of successful requests
-	metrics  []*Metric   // All, with stalls as asked for
-	values   values      // of the record that is being added, of Classic
-	columns  []column
-	witness  witness
-	tally    tally
+	marks     []marks
+	maxMarks  int // number of marks kept; 0 means marksLimit; only tests set it
+	sampling  sampling
+	dues      span // of requests that were sent
+	sents     span
+	inFlight  time.Duration // sum over all requests that were sent, including the time to connect
+	whole     part          // for all of All
+	apart     bool          // gaps per token differ from gaps between events; until then they are stored once
+	bounds    bounds
+	series    series // for all of All
+	parts     parts
+	failures  map[failureKey]FailureGroup
+	finishes  map[string]int
+	sessions  sessions
+	clock     clockUse
+	network   NetworkUse
+	arrivals  arrivals
+	cache     CacheUse
+	buffered  Buffering
+	begun     int // sessions
+	good      int
+	stalled   int
+	audio     stat.Digest // seconds of audio in successful requests
+	metrics   []*Metric   // All, with the stall threshold applied
+	values    values      // values of Classic for the record being added
+	columns   []column
+	collector collector
+	tally     tally
 }
 
 var _ tacho.Sink = (*Accumulator)(nil)
 
-// marks are the moments of one request.
+// marks are the timestamps of one request.
 type marks struct {
 	due, slot, sent, first, last, end time.Duration
 	turn, input, output               int32
 	ok                                bool
 	session                           uint64
-	connect                           time.Duration      // how long that took
-	server                            *tacho.ServerTimes // nil where it tells none
+	connect                           time.Duration      // time to connect
+	server                            *tacho.ServerTimes // nil if the server reports no times
 }
 
 func marksOf(r *tacho.Record) marks {
 	m := marks{session: r.Session, due: r.Due, slot: r.Slot, sent: r.Sent, first: r.First(), last: r.Last(), end: r.End, turn: int32(r.Turn), input: small(InputTokens(r)), output: small(r.Output), ok: r.OK()}
-	if !r.Reused && r.Start != tacho.Never && r.Conn != tacho.Never { // before it has one that is open, only the client is late
+	if !r.Reused && r.Start != tacho.Never && r.Conn != tacho.Never { // with a reused connection, the time until it is ready is a delay of the client
 		m.connect = r.Conn - r.Start
 	}
 	if r.Server != nil {
@@ -78,10 +78,10 @@ func marksOf(r *tacho.Record) marks {
 	return m
 }
 
-// small is a number of tokens of one request, which a server may make up.
+// small converts the token count of one request. A server may report nonsense.
 func small(n int) int32 { return int32(min(max(n, 0), math.MaxInt32)) }
 
-// streamed says whether a request has the marks of a streamed success.
+// streamed reports whether m belongs to a successful streamed request.
 func (m *marks) streamed() bool { return m.ok && m.sent != tacho.Never && m.first != tacho.Never }
 
 // Add implements tacho.Sink.
@@ -119,7 +119,7 @@ func (a *Accumulator) Add(r *tacho.Record) error {
 	return nil
 }
 
-// measure works out the values of r.
+// measure computes the values of r.
 func (a *Accumulator) measure(r *tacho.Record) {
 	if a.metrics == nil {
 		a.metrics = WithStalls(a.Stall)
@@ -128,17 +128,17 @@ func (a *Accumulator) measure(r *tacho.Record) {
 	if !a.apart && singleTokens(r) {
 		skip = tokenGapAt
 	} else if !a.apart {
-		a.tellGapsApart()
+		a.splitTokenGaps()
 	}
 	if a.values == nil {
 		a.values = make(values, classicCount)
 	}
-	a.values.of(r, Classic, &a.witness)
-	a.note(r, skip)
+	a.values.of(r, Classic, &a.collector)
+	a.addToColumns(r, skip)
 }
 
-// singleTokens says whether every event of r but the first has one token, so that gaps
-// by token are those between events.
+// singleTokens reports whether every event of r after the first has one token, so that gaps per token
+// equal gaps between events.
 func singleTokens(r *tacho.Record) bool {
 	for i := 1; i < len(r.Events); i++ {
 		if r.Events[i].Tokens != 1 && tokensIn(r, i) != 1 {
@@ -148,9 +148,9 @@ func singleTokens(r *tacho.Record) bool {
 	return true
 }
 
-// tellGapsApart begins to keep the gaps by token. Where every event has one token
-// they are the gaps between events, of which there are more than of all else.
-func (a *Accumulator) tellGapsApart() {
+// splitTokenGaps starts to store the gaps per token. If every event has one token, they equal the gaps
+// between events, and no other metric has as many values.
+func (a *Accumulator) splitTokenGaps() {
 	a.apart = true
 	if len(a.series) > 0 {
 		a.whole.digests[tokenGapAt].Merge(&a.whole.digests[indexITL])
@@ -158,23 +158,23 @@ func (a *Accumulator) tellGapsApart() {
 	}
 }
 
-// mergeGaps takes in the gaps by token of b, whose others are merged later.
+// mergeGaps merges the gaps per token of b. The other metrics are merged later.
 func (a *Accumulator) mergeGaps(b *Accumulator) {
 	if !a.apart && !b.apart || len(b.series) == 0 {
 		return
 	}
 	a.whole.readyFor(&b.whole)
 	if !a.apart {
-		a.tellGapsApart()
+		a.splitTokenGaps()
 	}
-	if !b.apart { // what is in their place is empty
+	if !b.apart { // the token gaps of b are empty
 		a.whole.digests[tokenGapAt].Merge(&b.whole.digests[indexITL])
 		a.series.ready(len(b.series))
 		a.series[tokenGapAt].Merge(&b.series[indexITL])
 	}
 }
 
-// dists are all distributions.
+// dists returns all distributions.
 func (a *Accumulator) dists(percentiles []float64, in balanced) []Dist {
 	out := a.whole.summarize(All, percentiles, a.series, in)
 	if !a.apart {
@@ -188,7 +188,7 @@ func (a *Accumulator) dists(percentiles []float64, in balanced) []Dist {
 	return out
 }
 
-// fixedNumber says whether a rate sent as many requests as were asked for.
+// fixedNumber reports whether an open loop sent exactly the planned number of requests.
 func fixedNumber(s *Summary) bool {
 	c := &s.Config
 	return c.RequestRate != 0 && !math.IsInf(c.RequestRate, 1) && !s.LimitBound && !c.Interrupted
@@ -197,14 +197,14 @@ func fixedNumber(s *Summary) bool {
 // Close implements tacho.Sink.
 func (a *Accumulator) Close() error { return nil }
 
-// Begun is how many sessions have a record of their first turn.
+// Begun returns the number of sessions with a record of their first turn.
 func (a *Accumulator) Begun() int { return a.begun }
 
-// Merge adds what b has seen; b does not change.
+// Merge adds the records of b. b does not change.
 func (a *Accumulator) Merge(b *Accumulator) {
 	a.begun += b.begun
-	a.settle()
-	b.settle()
+	a.flush()
+	b.flush()
 	a.mergeMarks(b)
 	a.parts.merge(&b.parts, &a.whole, &b.whole)
 	a.mergeGaps(b)
@@ -234,9 +234,9 @@ func (a *Accumulator) Merge(b *Accumulator) {
 	a.audio.Merge(&b.audio)
 }
 
-// Summary sums up what was added so far.
+// Summary summarizes the records added so far.
 func (a *Accumulator) Summary(c Config) Summary {
-	a.settle()
+	a.flush()
 	s := Summary{Config: c, Counts: a.whole.Counts, Tokens: a.whole.tokens}
 	s.Failures = slices.SortedFunc(maps.Values(a.failures), func(a, b FailureGroup) int {
 		return cmp.Or(b.Count-a.Count, strings.Compare(string(a.Cause), string(b.Cause)), strings.Compare(a.Phase, b.Phase), a.Status-b.Status)
@@ -247,7 +247,7 @@ func (a *Accumulator) Summary(c Config) Summary {
 	s.Sessions = a.sessions.summary()
 	s.Clock, s.Network = a.clock.summary(), a.network
 	s.Peaks = a.peaks()
-	s.LimitBound = c.MaxConcurrency > 0 && a.peakOverlap(&a.thinned.slots, slot, end) >= c.MaxConcurrency
+	s.LimitBound = c.MaxConcurrency > 0 && a.peakOverlap(&a.sampling.slots, slot, end) >= c.MaxConcurrency
 	s.Rate = rate(a.dues, a.sents)
 	origin := due
 	if s.LimitBound {
@@ -266,13 +266,13 @@ func (a *Accumulator) Summary(c Config) Summary {
 	a.bounds.summarize(&s)
 	s.Stalled = a.stalled
 	s.spent, s.slowest = spending(a.marks)
-	s.spent.merge(&a.thinned.spent)
-	s.OneIn = int(a.thinned.every)
+	s.spent.merge(&a.sampling.spent)
+	s.OneIn = int(a.sampling.every)
 	s.judge()
 	return s
 }
 
-// Probe sums up records that are probes; nil where there is none.
+// Probe summarizes probe records, or returns nil if there is none.
 func (a *Accumulator) Probe() *Probe {
 	if len(a.marks) == 0 {
 		return nil
@@ -282,7 +282,7 @@ func (a *Accumulator) Probe() *Probe {
 	return &Probe{s.Completed, s.Failed, e2el.Median, e2el.Percentile(99), e2el.Max}
 }
 
-// failureKey is what failures are grouped by.
+// failureKey groups failures.
 type failureKey struct {
 	cause  tacho.Cause
 	phase  string
@@ -295,7 +295,7 @@ func (a *Accumulator) addFailure(r *tacho.Record) {
 		return
 	}
 	k := failureKey{cause: f.Cause, status: f.Status}
-	if f.Cause == tacho.Timeout { // how far it came is the cause of it
+	if f.Cause == tacho.Timeout { // the phase explains a timeout
 		k.phase = f.Phase
 	}
 	a.mergeFailure(k, FailureGroup{f.Cause, k.phase, f.Status, 1, max(r.End, 0).Seconds(), f.Message})
@@ -306,7 +306,7 @@ func (a *Accumulator) mergeFailure(k failureKey, g FailureGroup) {
 		a.failures = map[failureKey]FailureGroup{}
 	}
 	before, seen := a.failures[k]
-	// Of equal times the smaller message, so that order does not matter.
+	// If the times are equal, the smaller message wins, so that order does not matter.
 	if seen && cmp.Or(cmp.Compare(before.FirstS, g.FirstS), strings.Compare(before.Example, g.Example)) <= 0 {
 		g.FirstS, g.Example = before.FirstS, before.Example
 	}
@@ -343,33 +343,33 @@ func (a *Accumulator) throughput(s *Summary) *Throughput {
 	return t
 }
 
-// isGood says whether r keeps every SLO.
+// isGood reports whether r meets every SLO.
 func isGood(r *tacho.Record, slos []SLO) bool {
 	return !slices.ContainsFunc(slos, func(slo SLO) bool { return !slo.keptBy(r) })
 }
 
-// A FinishCount is how many successful requests ended for one reason.
+// A FinishCount is the number of successful requests with one finish reason.
 type FinishCount struct {
-	Reason   string `json:"reason"` // the server's word; empty where it gave none
+	Reason   string `json:"reason"` // as sent by the server; empty if it sent none
 	Requests int    `json:"requests"`
 }
 
-// clockUse adds up what stamped the arrivals.
+// clockUse counts the clocks of the records.
 type clockUse struct {
 	ClockUse
-	virtual int // requests that were computed
+	virtual int // simulated requests
 	worst   time.Duration
 }
 
-// A step of the wall clock is told from its slow steering by both limits.
+// Both limits distinguish a step of the wall clock from slow steering.
 const (
-	clockStepMin   = time.Millisecond // below it no latency is visibly wrong
-	clockStepShare = 0.001            // of the request's time: twice what clock steering may do
+	clockStepMin   = time.Millisecond // a smaller step is not visible in a latency
+	clockStepShare = 0.001            // of the request's duration: twice the maximum of clock steering
 )
 
 func (u *clockUse) add(r *tacho.Record) {
 	switch {
-	case r.Head == tacho.Never: // nothing was received, so nothing was stamped
+	case r.Head == tacho.Never: // nothing received, so nothing stamped
 	case r.Clock == tacho.WireClock:
 		u.Wire++
 		u.WireTimes += 1 + len(r.Events)
@@ -413,8 +413,8 @@ func (u *clockUse) summary() ClockUse {
 	return out
 }
 
-// fartherFromZero prefers the positive of two opposite numbers, so that order
-// does not matter.
+// fartherFromZero returns the number farther from 0. Of two opposite numbers it returns the positive
+// one, so that order does not matter.
 func fartherFromZero[T int | time.Duration](a, b T) T {
 	x, y := max(a, -a), max(b, -b)
 	if y > x || y == x && b > a {

@@ -12,12 +12,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho"
-	"tacho/metric"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// sumUp gives records to an Accumulator that may not rely on them afterwards.
+// sumUp adds copies of records to an Accumulator, which must not keep the originals.
 func sumUp(c metric.Config, records ...*tacho.Record) metric.Summary {
 	a := metric.Accumulator{Goodput: c.Goodput}
 	for _, r := range records {
@@ -32,7 +32,7 @@ func sumUp(c metric.Config, records ...*tacho.Record) metric.Summary {
 	return a.Summary(c)
 }
 
-// at moves every mark of r.
+// at shifts every timestamp of r.
 func at(d time.Duration, r *tacho.Record) *tacho.Record {
 	for _, m := range []*time.Duration{&r.Due, &r.Slot, &r.Start, &r.Conn, &r.Sent, &r.Wrote, &r.Head, &r.End} {
 		if *m != tacho.Never {
@@ -56,9 +56,9 @@ func value(t *testing.T, what string, p *float64) float64 {
 func TestThroughput(t *testing.T) {
 	c := metric.DefaultConfig()
 	c.Goodput = []metric.SLO{{Metric: "ttft", LimitMillis: 30}, {Metric: "tpot", LimitMillis: 10}}
-	late := failure(tacho.Timeout, 4*time.Second, "too late") // failed requests still take time
+	late := failure(tacho.Timeout, 4*time.Second, "too late") // failed requests take time too
 	s := sumUp(c,
-		success(3, 30*ms, 40*ms, 50*ms), // good: at the limit is within it
+		success(3, 30*ms, 40*ms, 50*ms), // good: a value at the limit meets it
 		success(1, 30*ms),               // good: no TPOT to miss
 		success(3, 31*ms, 32*ms, 33*ms), // TTFT missed
 		success(3, 10*ms, 20*ms, 40*ms), // TPOT missed
@@ -75,8 +75,8 @@ func TestThroughput(t *testing.T) {
 	}
 }
 
-// A limit may be on any metric, and on a percentile of the values that a request
-// has: of ten gaps the longest is 50 ms.
+// An SLO can use any metric, and a percentile of the values of a request: of ten gaps the longest is 50
+// ms.
 func TestGoodputOfAnyMetric(t *testing.T) {
 	at := []time.Duration{10 * ms}
 	for range 9 {
@@ -85,7 +85,7 @@ func TestGoodputOfAnyMetric(t *testing.T) {
 	r := success(11, append(at, at[9]+50*ms)...)
 	for _, m := range metric.All {
 		c := metric.Config{Goodput: []metric.SLO{{Metric: m.Name, LimitMillis: 1e9}}}
-		good := 1.0 // also where a request has no value
+		good := 1.0 // also if a request has no value
 		if m.MoreIsBetter {
 			m.Of(r, func(float64) { good = 0 })
 		}
@@ -113,13 +113,13 @@ func TestGoodputOfAnyMetric(t *testing.T) {
 	}
 }
 
-// goodShare is the part of one request that is good.
+// goodShare returns 1 if a single request is good, else 0.
 func goodShare(c metric.Config, r *tacho.Record) float64 {
 	sum := sumUp(c, r)
 	return *sum.Throughput.GoodPerS / sum.Throughput.RequestsPerS
 }
 
-// Nothing measured is nothing in our numbers, and 0 in the classic ones.
+// A missing measurement is nil in our numbers and 0 in the classic ones.
 func TestEmpty(t *testing.T) {
 	s := sumUp(metric.DefaultConfig())
 	if s.Throughput != nil || s.Peaks != nil || s.Rate != nil || s.Drift != nil || s.CoalescedShare() != nil || s.Dist(metric.TTFT).Stats != nil {
@@ -143,7 +143,7 @@ func TestStatistics(t *testing.T) {
 	got, few := s.Dist(metric.TTFT), &metric.Interval{Effective: 3, Warning: stat.TooFew}
 	want := metric.Dist{Name: "ttft", Unit: "ms", N: 3, Stats: &metric.Stats{
 		Mean: 70.0 / 3, Median: 20, Std: 12.4721912892464681, Min: 10, Max: 40,
-		Percentiles:  []metric.Percentile{{P: 99.9, Value: 39.96, Interval: few}, {P: 50, Value: 20, Interval: few}, {P: 90, Value: 36, Interval: few}, {P: 99, Value: 39.6, Interval: few}},
+		Percentiles:  []metric.Percentile{{P: 99.9, Value: 39.96, Interval: few}, {P: 50, Value: 20, Interval: few}, {P: 90, Value: 36, Interval: few}, {P: 95, Value: 38, Interval: few}, {P: 99, Value: 39.6, Interval: few}},
 		MeanInterval: few, MedianInterval: few,
 	}}
 	near := cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })
@@ -152,9 +152,9 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-// The two classic peaks are the reference's, seconds cut from the first start;
-// the third is the truth. Three requests of 400 ms, one after another, touch
-// one second; two at once are in flight.
+// The two classic peaks follow the reference, with seconds counted from the first start. The third is
+// the true peak. Three requests of 400 ms, one after another, touch one second; at most two are in
+// flight.
 func TestPeaks(t *testing.T) {
 	second := success(2, 300*ms, 400*ms)
 	other := at(10*ms, success(2, 300*ms, 400*ms))
@@ -166,12 +166,12 @@ func TestPeaks(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	// One that starts as another ends is not beside it.
+	// A request that starts when another ends does not overlap it.
 	got = *sumUp(metric.DefaultConfig(), success(1, 100*ms), at(102*ms, success(1, 100*ms))).Peaks
 	if got.InFlight != 1 || got.TouchingASecond != 2 {
 		t.Errorf("one after another: got %+v, want 1 in flight, 2 in a second", got)
 	}
-	// Two events of three tokens each, which the wire does not tell, in half a second.
+	// Two events of three tokens each, in half a second. The protocol does not give their number.
 	merged := success(6, 250*ms, 500*ms)
 	merged.Events[0].Tokens, merged.Events[1].Tokens = 0, 0
 	got = *sumUp(metric.DefaultConfig(), merged).Peaks
@@ -180,7 +180,7 @@ func TestPeaks(t *testing.T) {
 	}
 }
 
-// A server's nonsense must not turn into nonsense of ours, such as a negative sum.
+// Implausible counts from a server must not cause implausible results, such as a negative sum.
 func TestTokenSumsEndBeforeTheyTurnOver(t *testing.T) {
 	var records []*tacho.Record
 	for range 10 {
@@ -262,7 +262,7 @@ func TestClockUse(t *testing.T) {
 	stepped.ClockStep = -2 * time.Second
 	steered.ClockStep = 50 * ms // half a thousandth of its 100 s
 	trembling := success(1, ms)
-	trembling.ClockStep = ms / 2 // a large part of a short request, but nobody will see it
+	trembling.ClockStep = ms / 2 // a large share of a short request, but not visible in a latency
 	wire := success(3, ms)
 	wire.Clock, wire.FellBack = tacho.WireClock, 1
 	for _, c := range []struct {
@@ -282,7 +282,7 @@ func TestClockUse(t *testing.T) {
 	}
 }
 
-// twenty requests, due every 100 ms, each sent later than the one before it.
+// twenty requests, due every 100 ms, each sent with more lag than the one before.
 func fallingBehind(perRequest time.Duration) []*tacho.Record {
 	var records []*tacho.Record
 	for i := range 20 {
@@ -322,7 +322,7 @@ func TestLimitBound(t *testing.T) {
 			t.Errorf("limit %d: bound %v, want %v", limit, got, want)
 		}
 	}
-	// Where the limit bound, waiting for it is not the client falling behind.
+	// If the limit was reached, the wait for a slot is not a drift of the client.
 	c.MaxConcurrency = 1
 	var queued []*tacho.Record
 	for i := range 20 {
@@ -377,9 +377,8 @@ func randomRecord(rng *rand.Rand) *tacho.Record {
 	return r
 }
 
-// Summing seven parts is summing the whole, however the records are dealt out
-// and in whatever order the parts come, on both sides of the limit up to which
-// observations are kept.
+// Merging seven parts gives the same summary as the whole, however the records are distributed and in
+// any order of parts, below and above the limit of exact observations.
 func TestMergeIsAdd(t *testing.T) {
 	c := metric.DefaultConfig()
 	c.MaxConcurrency, c.RequestRate = 3, 2
@@ -422,8 +421,8 @@ func TestMergeIsAdd(t *testing.T) {
 	}
 }
 
-// Gaps by token are kept only where they are not those between events: it does not
-// matter in which part that shows first.
+// Gaps per token are stored only if they differ from the gaps between events, whichever part shows the
+// difference first.
 func TestGapsByTokenMerge(t *testing.T) {
 	c := metric.DefaultConfig()
 	sum := func(tokens ...int) *metric.Accumulator {
@@ -461,8 +460,7 @@ func TestGapsByTokenMerge(t *testing.T) {
 	}
 }
 
-// In a long run of short requests only what the classic metrics say of a request stays,
-// and when its tokens came.
+// In a long run of short requests, only the classic values and the token times use memory per request.
 func TestLongRunsStaySmall(t *testing.T) {
 	if testing.Short() {
 		t.Skip("two hundred thousand requests")
@@ -496,7 +494,7 @@ func TestLongRunsStaySmall(t *testing.T) {
 	}
 }
 
-// heap is what is held.
+// heap returns the bytes in use.
 func heap() int64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -504,8 +502,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// Ten million token events: past the limit, which is a tenth of that, memory
-// stays where it is, and every figure is as near to the exact one as it says.
+// With ten million token events, ten times the limit, memory stays constant and every figure is within
+// its stated error.
 func TestBoundedMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ten million token events")
@@ -522,7 +520,7 @@ func TestBoundedMemory(t *testing.T) {
 			tokensAt[k] = now
 		}
 		r := at(time.Duration(i)*3*ms, success(tokens, tokensAt...))
-		if i < requests/5 { // the exact one would take longer than it tells
+		if i < requests/5 { // the exact accumulator is too slow for all records
 			if err := exact.Add(r); err != nil {
 				t.Fatal(err)
 			}

@@ -2,27 +2,25 @@ package metric
 
 import "time"
 
-// An Agent is one of several load generators that shared a level, and how it
-// fared.
+// An Agent is one of several load generators that shared a level.
 type Agent struct {
 	Name      string        `json:"name"`
 	Host      string        `json:"host,omitempty"`
-	Share     int           `json:"share"` // which of the shares it had, from 0
+	Share     int           `json:"share"` // index of its share, from 0
 	CPUs      int           `json:"cpus,omitempty"`
-	Requests  int           `json:"requests"`                   // that finished
-	LagMillis float64       `json:"lag_p99_ms"`                 // from due, or of a closed loop from the slot, to sent
-	Offset    time.Duration `json:"clock_offset_ns"`            // of its clock from the coordinator's, when the level ended
-	OffsetErr time.Duration `json:"clock_offset_error_ns"`      // at most
-	Moved     time.Duration `json:"clock_correction_ns"`        // the furthest that times of its records were moved
-	SameClock bool          `json:"same_clock,omitempty"`       // it has the coordinator's clock: it runs on the same machine
-	Client    *Client       `json:"client,omitempty"`           // nil unknown
-	Missing   string        `json:"missing,omitempty"`          // why its share is not whole; empty where it is
-	Retaken   bool          `json:"taken_over,omitempty"`       // it did what was left of another's share
-	SpoolMost int64         `json:"spool_most_bytes,omitempty"` // that waited to be sent, at most
+	Requests  int           `json:"requests"`                   // finished requests
+	LagMillis float64       `json:"lag_p99_ms"`                 // from due, or from slot in a closed loop, to sent
+	Offset    time.Duration `json:"clock_offset_ns"`            // offset of its clock from the coordinator's, at the end of the level
+	OffsetErr time.Duration `json:"clock_offset_error_ns"`      // largest error of Offset
+	Moved     time.Duration `json:"clock_correction_ns"`        // largest correction of the times in its records
+	SameClock bool          `json:"same_clock,omitempty"`       // runs on the same machine and has the coordinator's clock
+	Client    *Client       `json:"client,omitempty"`           // nil means unknown
+	Missing   string        `json:"missing,omitempty"`          // why its share is incomplete; empty if it is complete
+	Retaken   bool          `json:"taken_over,omitempty"`       // took over the rest of another agent's share
+	SpoolMost int64         `json:"spool_most_bytes,omitempty"` // largest number of bytes waiting to be sent
 }
 
-// WorstClient is how the agents fared, each figure that of the one who fared
-// worst; nil where none is known.
+// WorstClient returns the worst value of each figure over all agents, or nil if none is known.
 func WorstClient(agents []Agent) *Client {
 	var out *Client
 	for i := range agents {

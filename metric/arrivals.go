@@ -5,34 +5,33 @@ import (
 	"math"
 	"time"
 
-	"tacho"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// arrivals are the token events of streamed successes, for the busiest second:
-// each with its time, up to as many as a digest keeps; beyond, counted in bins
-// of a millisecond, or of a power of two of them where the run is so long that
-// there would be more than mostBins.
+// arrivals are the token events of successful streams, used to find the busiest second. Up to the limit
+// of a digest, each event keeps its time. Above the limit, events are counted in bins of a millisecond,
+// or of a power of two of milliseconds if a long run would need more than maxBins bins.
 type arrivals struct {
 	exact []arrival
 	bins  []arrivalBin
-	shift int  // bins are so many doublings of a millisecond wide
-	spilt bool // not all are exact
+	shift int  // a bin is 2^shift milliseconds wide
+	spilt bool // events are in bins
 }
 
 type arrival struct {
 	at     time.Duration
-	tokens int64 // in parts of tokenParts, so that sums do not depend on order
+	tokens int64 // in units of 1/tokenParts, so that sums do not depend on order
 }
 
 type arrivalBin struct{ events, tokens int64 }
 
 const (
 	tokenParts = 1 << 20
-	mostBins   = 1 << 18 // 4 MiB; milliseconds of 4 minutes
+	maxBins    = 1 << 18 // 4 MiB, or 4 minutes of milliseconds
 )
 
-// add takes in the events of a record.
+// add adds the events of a record.
 func (a *arrivals) add(r *tacho.Record, limit int) {
 	if !r.OK() || r.Sent == tacho.Never {
 		return
@@ -56,10 +55,10 @@ func (a *arrivals) add(r *tacho.Record, limit int) {
 
 func (a *arrivals) count(one arrival) { a.bin(one.at).add(arrivalBin{1, one.tokens}) }
 
-// bin is the bin of a time. All bins become wider where they must.
+// bin returns the bin of a time. All bins become wider if necessary.
 func (a *arrivals) bin(at time.Duration) *arrivalBin {
 	millis := int(max(at, 0) / time.Millisecond)
-	for millis>>a.shift >= mostBins {
+	for millis>>a.shift >= maxBins {
 		a.widen()
 	}
 	i := millis >> a.shift
@@ -69,7 +68,7 @@ func (a *arrivals) bin(at time.Duration) *arrivalBin {
 	return &a.bins[i]
 }
 
-// begin is when a bin begins.
+// begin returns the start of a bin.
 func (a *arrivals) begin(i int) time.Duration { return time.Duration(i) << a.shift * time.Millisecond }
 
 func (a *arrivals) widen() {
@@ -113,8 +112,8 @@ func (a *arrivals) merge(o *arrivals, limit int) {
 	}
 }
 
-// ordered are how many arrivals there are in order of time, and each of them with how
-// many events it stands for: none, where a bin is empty.
+// ordered returns the number of arrivals and a function for the i-th arrival in order of time, with its
+// number of events. The number is 0 for an empty bin.
 func (a *arrivals) ordered() (n int, each func(i int) (arrival, int)) {
 	if a.spilt {
 		return len(a.bins), func(i int) (arrival, int) { return arrival{a.begin(i), a.bins[i].tokens}, int(a.bins[i].events) }
@@ -123,9 +122,9 @@ func (a *arrivals) ordered() (n int, each func(i int) (arrival, int)) {
 	return len(a.exact), func(i int) (arrival, int) { return a.exact[i], 1 }
 }
 
-// peaks are the most events in a second cut from origin, and the most tokens in
-// a second that may begin anywhere, or in the whole time since origin, if that
-// is shorter, by the second.
+// peaks returns the most events in a second, with seconds counted from origin, and the most tokens per
+// second in any period of one second. If the time since origin is shorter than a second, the period is
+// that time.
 func (a *arrivals) peaks(origin time.Duration) (p Peaks) {
 	n, each := a.ordered()
 	if n == 0 {
@@ -160,7 +159,7 @@ func (a *arrivals) peaks(origin time.Duration) (p Peaks) {
 	return p
 }
 
-// tokens are those that came from one moment up to, not including, another.
+// tokens returns the number of tokens that arrived in [from, to).
 func (a *arrivals) tokens(from, to time.Duration) float64 {
 	sum := int64(0)
 	for _, one := range a.exact {

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// A run of ten hours has wider bins than one of an hour. Its peaks stay near the
-// exact ones, and parts of it add up to the whole in any order.
+// A run of ten hours has wider bins than one of an hour. Its peaks stay near the exact peaks, and
+// merging its parts in any order gives the whole.
 func TestArrivalsOfALongRun(t *testing.T) {
 	const limit = 1000
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -28,7 +28,7 @@ func TestArrivalsOfALongRun(t *testing.T) {
 		whole.add(&r, limit)
 		parts[rng.IntN(len(parts))].add(&r, limit)
 	}
-	if whole.shift == 0 || len(whole.bins) > mostBins {
+	if whole.shift == 0 || len(whole.bins) > maxBins {
 		t.Errorf("%d bins of %v", len(whole.bins), whole.begin(1))
 	}
 	sum := arrivals{}
@@ -39,7 +39,7 @@ func TestArrivalsOfALongRun(t *testing.T) {
 	if sum.peaks(0) != got {
 		t.Errorf("the parts come to %+v, the whole to %+v", sum.peaks(0), got)
 	}
-	off := 2 * whole.begin(1).Seconds() // a bin at each end of the second
+	off := 2 * whole.begin(1).Seconds() // one bin at each end of the second
 	if math.Abs(got.TokensPerS/want.TokensPerS-1) > off || math.Abs(float64(got.EventsPerS)/float64(want.EventsPerS)-1) > off {
 		t.Errorf("got %+v, want within %.1f %% of %+v", got, 100*off, want)
 	}

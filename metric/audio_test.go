@@ -4,11 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
-	"tacho/metric"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
 )
 
-// RTFx is the seconds of sound that were served, over the whole duration.
+// RTFx is the seconds of audio served, divided by the duration.
 func TestAudioSecondsPerSecond(t *testing.T) {
 	var a metric.Accumulator
 	add := func(seconds float64, end time.Duration, failure *tacho.Failure) {

@@ -4,24 +4,23 @@ import (
 	"slices"
 	"time"
 
-	"tacho"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// A Bound is what a percentile truly lies between, where some times are known
-// within limits only.
+// A Bound is the range that contains the true percentile, if some timestamps are uncertain.
 type Bound struct {
 	Low  float64 `json:"low"`
 	High float64 `json:"high"`
 }
 
-// off is by how much a value may truly be less than what is told, and by how
-// much it may be more.
+// off is the largest error of a value in both directions: the true value may be smaller by less and
+// larger by more.
 type off struct{ less, more time.Duration }
 
 func (o off) most() time.Duration { return max(o.less, o.more) }
 
-// The times of events are upper bounds, and that of sending is a lower one.
+// Event times are upper bounds, and the send time is a lower bound.
 func ttftOff(r *tacho.Record, _ int) off {
 	return off{less: r.Events[0].Slack.Duration() + r.SentSlack}
 }
@@ -42,14 +41,14 @@ func tpotOff(r *tacho.Record, _ int) off {
 	return off{less: r.Events[len(r.Events)-1].Slack.Duration() / n, more: r.Events[0].Slack.Duration() / n}
 }
 
-// A bounded is a metric's values at their least and at their most. Both are nil
-// while all values are exact.
+// A bounded holds the smallest and largest possible values of a metric. Both digests are nil while all
+// values are exact.
 type bounded struct {
 	low, high *stat.Digest
 	slack     slack
 }
 
-// add takes the values of a record in, before they are in values.
+// add adds the values of a record. Call it before the values are added to the digest values.
 func (b *bounded) add(m *Metric, r *tacho.Record, v []float64, values *stat.Digest) {
 	for i := range v {
 		if most := m.off(r, i).most(); most > 0 {
@@ -62,12 +61,12 @@ func (b *bounded) add(m *Metric, r *tacho.Record, v []float64, values *stat.Dige
 	}
 	for i, x := range v {
 		o := m.off(r, i)
-		b.low.Add(max(min(x, 0), x-millis(o.less))) // no time is negative, but of nonsense
+		b.low.Add(max(min(x, 0), x-millis(o.less))) // a true time is never negative; a wrong timestamp may be
 		b.high.Add(x + millis(o.more))
 	}
 }
 
-// split begins to tell least and most apart from the values.
+// split starts separate digests for the smallest and largest values.
 func (b *bounded) split(values *stat.Digest) {
 	if b.low == nil {
 		b.low, b.high = copyOf(values), copyOf(values)
@@ -80,7 +79,7 @@ func copyOf(d *stat.Digest) *stat.Digest {
 	return c
 }
 
-// merge takes in o. The values of both are those before they are merged.
+// merge merges o. values and others are the digests before they are merged.
 func (b *bounded) merge(o *bounded, values, others *stat.Digest) {
 	b.slack.merge(&o.slack)
 	switch {
@@ -94,7 +93,7 @@ func (b *bounded) merge(o *bounded, values, others *stat.Digest) {
 	b.high.Merge(o.high)
 }
 
-// bound sets the bounds of percentiles.
+// bound sets the bounds of the percentiles.
 func (b *bounded) bound(s *Stats) {
 	if b.low == nil || s == nil {
 		return
@@ -106,14 +105,13 @@ func (b *bounded) bound(s *Stats) {
 	}
 }
 
-// bounds are those of the classic metrics, and how long gaps are that are exact.
+// bounds holds the bounds of the classic metrics and the distribution of the exact gaps.
 type bounds struct {
-	of      [classicCount]bounded
-	exact   slack
-	unknown bool // of some events nobody knows by how much they may be off
+	of    [classicCount]bounded
+	exact slack
 }
 
-// add takes a record in, before its values are in digests.
+// add adds a record. Call it before the record's values are added to digests.
 func (b *bounds) add(r *tacho.Record, v values, digests []stat.Digest) {
 	if !r.OK() {
 		return
@@ -126,16 +124,15 @@ func (b *bounds) add(r *tacho.Record, v values, digests []stat.Digest) {
 	}
 }
 
-// eventsExact says whether the times of all events are, and notes the gaps between
-// those that are.
+// eventsExact reports whether the times of all events are exact, and records the gaps between exact
+// events.
 func (b *bounds) eventsExact(r *tacho.Record) bool {
 	if r.Clock == tacho.VirtualClock {
-		return true // nobody asks what is usual where all are
+		return true // all gaps are exact, so the distribution is not needed
 	}
 	exact := true
 	for i := range r.Events {
 		exact = exact && !r.Events[i].Coalesced()
-		b.unknown = b.unknown || r.Events[i].Slack == tacho.UnknownSlack
 		if i > 0 && !r.Events[i-1].Coalesced() && !r.Events[i].Coalesced() {
 			b.exact.add(r.Events[i].At - r.Events[i-1].At)
 		}
@@ -143,49 +140,43 @@ func (b *bounds) eventsExact(r *tacho.Record) bool {
 	return exact
 }
 
-// merge takes in o. The digests of both are those before they are merged.
+// merge merges o. digests and others are the digests before they are merged.
 func (b *bounds) merge(o *bounds, digests, others []stat.Digest) {
-	b.unknown = b.unknown || o.unknown
 	b.exact.merge(&o.exact)
 	for i := range b.of {
 		b.of[i].merge(&o.of[i], &digests[i], &others[i])
 	}
 }
 
-// exactEnough is how many gaps must be exact to tell what is usual.
-const exactEnough = 100
+// minExactGaps is the number of exact gaps needed for their p99.
+const minExactGaps = 100
 
-// summarize tells how far times may be off.
+// summarize sets the bounds and the largest errors.
 func (b *bounds) summarize(s *Summary) {
-	if b.unknown {
-		s.ITLSlackUnknown = true
-		return
-	}
 	for i, m := range Classic {
 		b.of[i].bound(s.Dist(m).Stats)
 	}
 	s.ITLSlackMillis = b.of[indexITL].slack.percentile(99, s.Dist(ITL).N)
 	s.TTFTSlackMillis = b.of[indexTTFT].slack.percentile(99, s.Dist(TTFT).N)
-	if n := b.exact.count(); n >= exactEnough && s.ITLSlackMillis > 0 {
+	if n := b.exact.count(); n >= minExactGaps && s.ITLSlackMillis > 0 {
 		gap := b.exact.percentile(99, n)
 		s.ExactGapMillis = &gap
 	}
 }
 
-// A slack counts values by how far off they may be, those that are exact left
-// out. It is nil while it is empty.
+// A slack counts values by their largest error, without the exact values. It is nil while it is empty.
 type slack []int
 
 func (s *slack) add(d time.Duration) {
 	if *s == nil {
-		*s = make(slack, int(tacho.UnknownSlack)+1)
+		*s = make(slack, int(tacho.MaxSlack)+1)
 	}
 	(*s)[tacho.SlackOf(d)]++
 }
 
 func (s *slack) merge(o *slack) {
 	if *s == nil && *o != nil {
-		*s = make(slack, int(tacho.UnknownSlack)+1)
+		*s = make(slack, int(tacho.MaxSlack)+1)
 	}
 	for off, n := range *o {
 		(*s)[off] += n
@@ -199,8 +190,8 @@ func (s slack) count() (n int) {
 	return n
 }
 
-// percentile is by how many milliseconds p percent of all so many values are
-// off at most.
+// percentile returns the largest error of p percent of all values, in milliseconds. all is the number
+// of values.
 func (s slack) percentile(p float64, all int) float64 {
 	beyond := int(float64(all) * (1 - p/100))
 	for off, n := range slices.Backward(s) {

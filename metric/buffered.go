@@ -4,34 +4,33 @@ import (
 	"fmt"
 	"time"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
 const (
-	// heldTokens is how many tokens an answer must have to tell whether it was held
-	// back: a few tokens can share a step of the engine.
+	// heldTokens is the minimum length of an answer to check, because a few tokens can share a step of
+	// the engine.
 	heldTokens = 8
-	// heldEvents is how many events that come together were held back. Engines that
-	// compute several steps at once, or guess tokens ahead, send ten at most.
+	// heldEvents is the minimum number of events in a burst. Engines that compute several steps at
+	// once, or use speculative decoding, send ten events at most.
 	heldEvents = 12
-	// fastestToken is less than any engine needs for a token of one stream.
+	// fastestToken is shorter than any engine needs for a token of one stream.
 	fastestToken = 200 * time.Microsecond
-	// heldWait is how many times as long the first token of a whole answer must have
-	// taken as all the others, and leastWait how long at least: an answer that takes no
-	// time at all comes whole because it is short.
-	heldWait  = 10
-	leastWait = 5 * time.Millisecond
-	// heldShare is the share of such answers from which on the times of tokens are not
-	// the server's.
+	// heldWait is the minimum ratio of the time to the first token and the time of all other tokens if
+	// an answer arrives in one piece. minWait is the minimum time to the first token: an answer that
+	// takes no time arrives in one piece because it is short.
+	heldWait = 10
+	minWait  = 5 * time.Millisecond
+	// heldShare is the share of buffered answers above which token times are not the server's.
 	heldShare = 0.05
 )
 
-// Buffering counts streamed answers that arrived in lumps.
+// Buffering counts streamed answers that arrived in bursts.
 type Buffering struct {
 	Answers int `json:"answers"` // successful streams of several tokens
-	Held    int `json:"held"`    // of Answers: tokens came in lumps, or all together
-	Tokens  int `json:"tokens"`  // of Held
-	Lumps   int `json:"lumps"`   // in which these came
+	Held    int `json:"held"`    // of Answers: tokens arrived in bursts, or all together
+	Tokens  int `json:"tokens"`  // in Held
+	Lumps   int `json:"lumps"`   // bursts in Held
 }
 
 func (b *Buffering) add(r *tacho.Record) {
@@ -50,10 +49,10 @@ func (b *Buffering) add(r *tacho.Record) {
 	}
 	span, wait := r.Last()-r.First(), r.First()-r.Sent
 	whole := lumps == 1 && wait >= heldWait*span
-	// A buffer is full whenever it is passed on, but for the last time. A server that
-	// was late has one large lump.
+	// A buffer is passed on when it is full, except the last time. A server that stalled has one large
+	// burst only.
 	full := lumps > 1 && 4*large >= 3*(lumps-1)
-	if wait >= leastWait && (whole || full) {
+	if wait >= minWait && (whole || full) {
 		b.Held++
 		b.Tokens, b.Lumps = b.Tokens+r.Output, b.Lumps+lumps
 	}
@@ -64,15 +63,15 @@ func (b *Buffering) merge(o *Buffering) {
 	b.Tokens, b.Lumps = b.Tokens+o.Tokens, b.Lumps+o.Lumps
 }
 
-// buffered says whether streams were held back on their way, so that the times of
-// their tokens are not the server's.
+// buffered reports whether something between server and client buffered the streams, so that token
+// times are not the server's.
 func (s *Summary) buffered() bool {
 	share, ok := ratio(s.Buffering.Held, s.Buffering.Answers)
 	return ok && share > heldShare
 }
 
-// unbuffered is a rule that is not asked if streams were held back: its question is
-// about the client or the server, and the cause is between them.
+// unbuffered disables a rule if streams were buffered, because the rule would blame the client or the
+// server for a cause between them.
 func unbuffered(r Rule) Rule {
 	value := r.value
 	r.value = func(s *Summary) (float64, bool) {
@@ -84,22 +83,21 @@ func unbuffered(r Rule) Rule {
 	return r
 }
 
-// bufferedRule asks whether something held the streams back.
+// bufferedRule checks if a proxy buffered the streams.
 var bufferedRule = Rule{
 	Code: "buffered", Unit: "share", Note: never, Degraded: heldShare, Invalid: 0.5,
-	Doc: fmt.Sprintf("streamed answers that arrived whole, or in lumps of %d events or more / streamed answers of %d tokens or more. Events of a lump are less than %v apart. TTFT, TPOT and ITL then describe what holds the stream back, not the server", heldEvents, heldTokens, fastestToken),
-	Do:  "switch buffering off in proxy, gateway or CDN (nginx: proxy_buffering off), or connect to the server directly; a server that is short of CPU also writes tokens in lumps",
+	Doc:    fmt.Sprintf("streamed answers that arrived in one piece, or in bursts of %d events or more / streamed answers of %d tokens or more. Events of a burst are less than %v apart. TTFT, TPOT and ITL then describe the buffer and not the server. Typical causes are a proxy, gateway or CDN (nginx: set proxy_buffering off). A server short of CPU also writes tokens in bursts", heldEvents, heldTokens, fastestToken),
+	Action: "turn off proxy buffering, or connect directly",
 	value: func(s *Summary) (float64, bool) {
 		return ratio(s.Buffering.Held, s.Buffering.Answers)
 	},
-	inWords: func(s *Summary, v float64) string {
+	text: func(s *Summary, v float64) string {
 		b := s.Buffering
-		text := fmt.Sprintf("%s of the answers arrived in lumps of %.0f tokens, not as a stream", percent(v), float64(b.Tokens)/float64(max(b.Lumps, 1)))
+		text := fmt.Sprintf("%s of answers arrived in bursts of %.0f tokens", percent(v), float64(b.Tokens)/float64(max(b.Lumps, 1)))
 		for i := range s.Instruments {
 			in := &s.Instruments[i]
-			ttft, tpot := s.At(in.Target, TTFT).Stats, s.At(in.Target, TPOT).Stats
-			if in.TTFTMillis != nil && in.TPOTMillis != nil && ttft != nil && tpot != nil {
-				return text + fmt.Sprintf(" (server: TTFT %.0f ms, TPOT %.1f ms; here: %.0f and %.1f ms)", *in.TTFTMillis, *in.TPOTMillis, ttft.Mean, tpot.Mean)
+			if ttft := s.At(in.Target, TTFT).Stats; in.TTFTMillis != nil && ttft != nil {
+				return text + fmt.Sprintf(" (TTFT %.0f ms, server %.0f ms)", ttft.Mean, *in.TTFTMillis)
 			}
 		}
 		return text

@@ -3,25 +3,25 @@ package metric
 import (
 	"time"
 
-	"tacho"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// A column is values of one metric, with their times, that are not in its digest yet.
-// There are thirty metrics beside the classic ones, of most of which a record has one
-// value: to take in many values of one is far cheaper than one of many, and those
-// that follow each other are often equal.
+// A column buffers values of one metric, with their times, before they go into the digest. There are
+// thirty metrics besides the classic ones, and most have one value per record. Adding many values of
+// one metric is much cheaper than adding one value of many metrics, and consecutive values are often
+// equal.
 type column struct {
 	x  []float64
 	at []time.Duration
 }
 
-// longColumn is how many values wait.
+// longColumn is the number of values in a full buffer.
 const longColumn = 256
 
-// note takes in the values of a record of all metrics but the classic ones and that
-// at skip.
-func (a *Accumulator) note(r *tacho.Record, skip int) {
+// addToColumns buffers the values of a record, for all metrics except the classic ones and the metric
+// at index skip.
+func (a *Accumulator) addToColumns(r *tacho.Record, skip int) {
 	if a.columns == nil {
 		a.columns = make([]column, len(All))
 	}
@@ -32,19 +32,19 @@ func (a *Accumulator) note(r *tacho.Record, skip int) {
 		}
 		to := &a.columns[i]
 		had := len(to.x)
-		for to.x = a.witness.values(a.metrics[i], r, to.x); len(to.at) < len(to.x); {
+		for to.x = a.collector.values(a.metrics[i], r, to.x); len(to.at) < len(to.x); {
 			to.at = append(to.at, at)
 		}
 		if i == stallsAt && len(to.x) > had && to.x[had] > 0 {
 			a.stalled++
 		}
 		if len(to.x) >= longColumn {
-			to.settle(&a.tally, &a.whole.digests[i], &a.series[i])
+			to.flush(&a.tally, &a.whole.digests[i], &a.series[i])
 		}
 	}
 }
 
-// A tally is values, and how often each was seen.
+// A tally counts how often each value occurred.
 type tally struct {
 	x     []float64
 	times []int
@@ -54,11 +54,11 @@ func (t *tally) add(x float64, n int) { t.x, t.times = append(t.x, x), append(t.
 
 func (t *tally) empty() { t.x, t.times = t.x[:0], t.times[:0] }
 
-// settle takes the values of a column in. Those that are not finite nobody wants.
-func (c *column) settle(t *tally, d *stat.Digest, s *stat.Series) {
+// flush adds the buffered values to the digest and the series. Values that are not finite are dropped.
+func (c *column) flush(t *tally, d *stat.Digest, s *stat.Series) {
 	t.empty()
 	begin := time.Duration(-1)
-	flush := func() {
+	emit := func() {
 		d.AddTimes(t.x, t.times)
 		if len(t.x) > 0 {
 			s.AddTimes(begin, t.x, t.times)
@@ -67,7 +67,7 @@ func (c *column) settle(t *tally, d *stat.Digest, s *stat.Series) {
 	}
 	for i := 0; i < len(c.x); {
 		if b := s.Begin(c.at[i]); b != begin {
-			flush()
+			emit()
 			begin = b
 		}
 		k := i + 1
@@ -79,13 +79,13 @@ func (c *column) settle(t *tally, d *stat.Digest, s *stat.Series) {
 		}
 		i = k
 	}
-	flush()
+	emit()
 	c.x, c.at = c.x[:0], c.at[:0]
 }
 
-// settle puts all values where they belong that still wait.
-func (a *Accumulator) settle() {
+// flush adds all buffered values to their digests and series.
+func (a *Accumulator) flush() {
 	for i := range a.columns {
-		a.columns[i].settle(&a.tally, &a.whole.digests[i], &a.series[i])
+		a.columns[i].flush(&a.tally, &a.whole.digests[i], &a.series[i])
 	}
 }

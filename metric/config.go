@@ -5,43 +5,42 @@ import (
 	"math"
 	"slices"
 
-	"tacho"
-	"tacho/internal/spelling"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/spelling"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// Config is what a summary must know of the plan besides the records.
+// Config is the part of the plan that a summary needs besides the records.
 type Config struct {
-	RequestRate      float64   `json:"request_rate,omitempty"`              // requests per second asked for; 0 is as fast as the limit lets
-	Burstiness       float64   `json:"burstiness,omitempty"`                // gamma shape of the arrivals; 0 where it means nothing
-	MaxConcurrency   int       `json:"max_concurrency,omitempty"`           // 0 is no limit
-	SteadyThreshold  float64   `json:"steady_state_threshold,omitempty"`    // part of MaxConcurrency from which on a closed loop is full; 0 is 0.95
-	SteadyMinS       *float64  `json:"steady_state_min_window_s,omitempty"` // below which a time in balance is short; nil is a tenth of the run
-	NoSteady         bool      `json:"no_steady_state,omitempty"`           // nobody wants to know when the run was in balance
-	TablePercentiles []float64 `json:"table_percentiles,omitempty"`         // that the table of all levels has besides
-	Goodput          []SLO     `json:"goodput,omitempty"`                   // what a good request keeps; empty reports no goodput
-	Percentiles      []float64 `json:"percentiles"`                         // asked for, 0..100, in the order to print
-	Metrics          []string  `json:"metrics"`                             // classic sections asked for, by their keys
-	StallMillis      float64   `json:"stall_ms,omitempty"`                  // gaps between tokens beyond it are stalls; 0 is DefaultStallMillis
-	GPUs             float64   `json:"gpus,omitempty"`                      // that the server runs on, on average where their number changes; 0 unknown
-	GPUPrice         float64   `json:"gpu_price,omitempty"`                 // of one for an hour, in whatever currency; 0 unknown
+	RequestRate      float64   `json:"request_rate,omitempty"`              // configured requests per second; 0 means no pacing
+	Burstiness       float64   `json:"burstiness,omitempty"`                // gamma shape of the arrivals; 0 if not applicable
+	MaxConcurrency   int       `json:"max_concurrency,omitempty"`           // 0 means no limit
+	SteadyThreshold  float64   `json:"steady_state_threshold,omitempty"`    // share of MaxConcurrency above which a closed loop counts as full; 0 means 0.95
+	SteadyMinS       *float64  `json:"steady_state_min_window_s,omitempty"` // minimum length of a steady state; nil means a tenth of the run
+	NoSteady         bool      `json:"no_steady_state,omitempty"`           // do not report the steady state
+	TablePercentiles []float64 `json:"table_percentiles,omitempty"`         // additional percentiles in the table of levels
+	Goodput          []SLO     `json:"goodput,omitempty"`                   // conditions of a good request; if empty, goodput is not reported
+	Percentiles      []float64 `json:"percentiles"`                         // configured percentiles, 0..100, in display order
+	Metrics          []string  `json:"metrics"`                             // keys of the classic sections to show
+	StallMillis      float64   `json:"stall_ms,omitempty"`                  // longer gaps between tokens are stalls; 0 means DefaultStallMillis
+	GPUs             float64   `json:"gpus,omitempty"`                      // GPUs of the server, or their mean number if it changes; 0 means unknown
+	GPUPrice         float64   `json:"gpu_price,omitempty"`                 // price of one GPU per hour, in any currency; 0 means unknown
 	InputEstimated   bool      `json:"input_estimated,omitempty"`           // the workload's prompt counts are estimates
-	Pools            bool      `json:"pools,omitempty"`                     // no tokens come out: the report has no place for them
-	Interrupted      bool      `json:"interrupted,omitempty"`               // the run was stopped before its plan was done
-	Unsent           int       `json:"unsent,omitempty"`                    // sessions that were due before the end of the level and never began
-	Predicted        bool      `json:"predicted,omitempty"`                 // nobody measured it: a model computed it
-	Draws            int       `json:"draws,omitempty"`                     // of the model's parameters, from which Ranges follow
-	Ranges           []Range   `json:"ranges,omitempty"`                    // of what was predicted, as far as the parameters are known
-	RangesCover      string    `json:"ranges_cover,omitempty"`              // what Ranges allow for, in words
-	SharedShare      *float64  `json:"shared_share,omitempty"`              // of the prompt tokens, those that earlier prompts of the load begin with too; nil unknown
-	RoundTripMillis  *float64  `json:"round_trip_ms,omitempty"`             // to the server and back, by a TCP handshake; nil unknown
-	Client           *Client   `json:"client,omitempty"`                    // how the client itself fared; nil unknown
-	Agents           []Agent   `json:"agents,omitempty"`                    // that shared the load; none where one machine sent it
-	Known            []Reason  `json:"known,omitempty"`                     // what the caller knows against the run: a simulated server, a lost agent
+	Pools            bool      `json:"pools,omitempty"`                     // the model generates no tokens, so the report omits them
+	Interrupted      bool      `json:"interrupted,omitempty"`               // the run stopped before its plan was complete
+	Unsent           int       `json:"unsent,omitempty"`                    // sessions due before the end of the level that were never sent
+	Predicted        bool      `json:"predicted,omitempty"`                 // computed by a model, not measured
+	Draws            int       `json:"draws,omitempty"`                     // draws of the model's parameters, from which Ranges are computed
+	Ranges           []Range   `json:"ranges,omitempty"`                    // ranges of predicted values, given the uncertainty of the parameters
+	RangesCover      string    `json:"ranges_cover,omitempty"`              // the uncertainty covered by Ranges, in words
+	SharedShare      *float64  `json:"shared_share,omitempty"`              // share of prompt tokens in a prefix of an earlier prompt; nil means unknown
+	RoundTripMillis  *float64  `json:"round_trip_ms,omitempty"`             // round trip to the server, measured by a TCP handshake; nil means unknown
+	Client           *Client   `json:"client,omitempty"`                    // condition of the client; nil means unknown
+	Agents           []Agent   `json:"agents,omitempty"`                    // agents that shared the load; empty if one machine sent it
+	Known            []Reason  `json:"known,omitempty"`                     // reasons known by the caller: a simulated server, a lost agent
 }
 
-// A Range is where nine of ten measured values of a figure are expected to lie, and
-// the value that was predicted.
+// A Range is a predicted value and the range expected to contain nine of ten measured values.
 type Range struct {
 	Name  string  `json:"name"` // as in a report: P99 TTFT (ms)
 	Value float64 `json:"value"`
@@ -49,7 +48,7 @@ type Range struct {
 	High  float64 `json:"high"`
 }
 
-// DefaultConfig is what vLLM's serving benchmark reports when told nothing.
+// DefaultConfig returns the defaults of vLLM's serving benchmark.
 func DefaultConfig() Config {
 	return Config{Burstiness: 1, Percentiles: []float64{99}, Metrics: []string{TTFT.Name, TPOT.Name, ITL.Name}}
 }
@@ -58,11 +57,11 @@ func DefaultConfig() Config {
 type SLO struct {
 	Metric      string  `json:"metric"`
 	LimitMillis float64 `json:"limit_ms"`             // or in the metric's own unit
-	Percentile  float64 `json:"percentile,omitempty"` // of the values that a request has of the metric, as of its gaps; 0 is every one of them
+	Percentile  float64 `json:"percentile,omitempty"` // for a metric with many values per request, such as gaps: the percentile to compare; 0 means all values
 }
 
-// keptBy says whether a request keeps the condition. One that has no value of the
-// metric does: the time per output token of a single token is no reason to fail it.
+// keptBy reports whether a request meets the condition. A request without a value of the metric does:
+// an answer of one token has no time per output token.
 func (s *SLO) keptBy(r *tacho.Record) bool {
 	m := Named(s.Metric)
 	if m == nil {
@@ -82,15 +81,15 @@ func (s *SLO) validate() error {
 		return spelling.Unknown("goodput metric", s.Metric, names(limits()))
 	}
 	if !(s.LimitMillis >= 0) || math.IsInf(s.LimitMillis, 0) {
-		return fmt.Errorf("goodput %s: limit %v: want %s, 0 or more", s.Metric, s.LimitMillis, m.Unit)
+		return fmt.Errorf("goodput %s: limit %v is not valid, use 0 or more %s", s.Metric, s.LimitMillis, m.Unit)
 	}
 	if !(s.Percentile >= 0 && s.Percentile <= 100) || s.Percentile > 0 && !m.PerEvent {
-		return fmt.Errorf("goodput %s: percentile %v: want a number up to 100, of a metric of which a request has many values, as itl.p99:50", s.Metric, s.Percentile)
+		return fmt.Errorf("goodput %s: percentile %v is not valid, use 0 to 100 and a metric with many values per request, such as itl.p99:50", s.Metric, s.Percentile)
 	}
 	return nil
 }
 
-// kept says whether a value of the metric is within the limit.
+// kept reports whether a value meets the limit.
 func (s *SLO) kept(m *Metric, v float64) bool {
 	if m.MoreIsBetter {
 		return v >= s.LimitMillis
@@ -98,14 +97,14 @@ func (s *SLO) kept(m *Metric, v float64) bool {
 	return v <= s.LimitMillis
 }
 
-// Validate says what is wrong with c, and what to write instead.
+// Validate returns an error with a suggestion if c is not valid.
 func (c *Config) Validate() error {
 	if !(c.RequestRate >= 0) || math.IsInf(c.RequestRate, 0) {
-		return fmt.Errorf("request rate %v: want requests per second, or 0 for no pacing", c.RequestRate)
+		return fmt.Errorf("request rate %v is not valid, use requests per second, or 0 for no pacing", c.RequestRate)
 	}
 	for _, p := range c.Percentiles {
 		if !(p >= 0 && p <= 100) {
-			return fmt.Errorf("percentile %v: want a number from 0 to 100", p)
+			return fmt.Errorf("percentile %v is not valid, use a number from 0 to 100", p)
 		}
 	}
 	for _, name := range c.Metrics {
@@ -114,24 +113,30 @@ func (c *Config) Validate() error {
 		}
 	}
 	if !(c.SteadyThreshold >= 0 && c.SteadyThreshold <= 1) {
-		return fmt.Errorf("steady-state threshold %v: want a part of the concurrency limit, above 0 and up to 1", c.SteadyThreshold)
+		return fmt.Errorf("steady-state threshold %v is not valid, use a share of the concurrency limit above 0 and up to 1", c.SteadyThreshold)
 	}
 	for _, slo := range c.Goodput {
 		if err := slo.validate(); err != nil {
 			return err
 		}
 	}
-	if !(c.StallMillis >= 0) || math.IsInf(c.StallMillis, 0) {
-		return fmt.Errorf("stall threshold %v: want milliseconds, 0 or more", c.StallMillis)
+	if !(c.StallMillis >= 0 && c.StallMillis <= maxMillis) {
+		return fmt.Errorf("stall threshold %v is not valid, use 0 to %g milliseconds", c.StallMillis, float64(maxMillis))
 	}
-	if !(c.GPUPrice >= 0) || math.IsInf(c.GPUPrice, 0) {
-		return fmt.Errorf("GPU price %v: want what one costs in an hour, 0 or more", c.GPUPrice)
+	if !(c.GPUPrice >= 0 && c.GPUPrice <= maxPrice) {
+		return fmt.Errorf("GPU price %v is not valid, use the price per hour, 0 to %g", c.GPUPrice, float64(maxPrice))
 	}
 	return nil
 }
 
-// limits are the metrics that an SLO can be about: how long an answer is, is
-// for the workload to say.
+// Larger numbers make products that JSON cannot represent.
+const (
+	maxMillis = 1e12
+	maxPrice  = 1e9
+)
+
+// limits returns the metrics that an SLO can use. The workload determines token counts, so they are
+// excluded.
 func limits() []*Metric {
 	return slices.DeleteFunc(slices.Clone(All), func(m *Metric) bool { return m.Unit == TokenCount })
 }

@@ -7,27 +7,27 @@ import (
 	"slices"
 	"time"
 
-	"tacho"
-	"tacho/internal/spelling"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/spelling"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// A Dialect is the definitions of another tool, over our records: what its report
-// would say of the same requests.
+// A Dialect applies the definitions of another tool to our records, to show the numbers that tool would
+// report for the same requests.
 type Dialect struct {
 	Name    string
-	Owner   string // whose definitions they are, and of which version
+	Owner   string // the tool and version with these definitions
 	Metrics []Term
 	Totals  []Total
-	Step    bool // percentiles are values that were observed, and not between two
+	Step    bool // percentiles are observed values, without interpolation
 }
 
-// A Term is what a tool calls a metric.
+// A Term is the definition of a metric in another tool.
 type Term struct {
 	Name, Doc string
 	Unit      Unit
-	Of        func(r *tacho.Record, emit func(float64)) // of successful requests
-	Weight    func(r *tacho.Record) float64             // nil: all count the same
+	Of        func(r *tacho.Record, emit func(float64)) // successful requests only
+	Weight    func(r *tacho.Record) float64             // nil means equal weights
 }
 
 // A Total is one number of a whole level.
@@ -37,19 +37,19 @@ type Total struct {
 	Of        func(t *Tally) float64
 }
 
-// A Tally is what a level adds up to.
+// A Tally holds the sums of a level.
 type Tally struct {
 	Completed, Input, Output int
 	DurationS                float64 // as ours: from the start of the schedule to the last end
-	SpanS                    float64 // from the first start of a successful request to the last token of any
-	EndS                     float64 // from the first start of a successful request to the last end of any
-	LatencyS                 float64 // of all successful requests together, from start to last token
+	SpanS                    float64 // from the first start of a successful request to the last token
+	EndS                     float64 // from the first start of a successful request to the last end
+	LatencyS                 float64 // sum over all successful requests, from start to last token
 }
 
-// Dialects are all of them, in the order help lists them.
+// Dialects are all dialects in the order of the help text.
 var Dialects = []Dialect{tachoDialect, vllmDialect, sglangDialect, aiperfDialect, guidellmDialect}
 
-// DialectNamed is the dialect of that name.
+// DialectNamed returns the dialect with the given name.
 func DialectNamed(name string) (*Dialect, error) {
 	var names []string
 	for i := range Dialects {
@@ -61,7 +61,7 @@ func DialectNamed(name string) (*Dialect, error) {
 	return nil, spelling.Unknown("dialect", name, names)
 }
 
-// tachoDialect is our own definitions.
+// tachoDialect contains our own definitions.
 var tachoDialect = Dialect{Name: "tacho", Owner: "tacho", Metrics: ourTerms(), Totals: servedTotals(func(t *Tally) float64 { return t.DurationS }, "duration")}
 
 func ourTerms() []Term {
@@ -72,7 +72,7 @@ func ourTerms() []Term {
 	return out
 }
 
-// servedTotals are throughputs by the duration that a tool has.
+// servedTotals returns throughputs computed with the tool's definition of duration.
 func servedTotals(duration func(*Tally) float64, words string) []Total {
 	per := func(n func(*Tally) int) func(*Tally) float64 {
 		return func(t *Tally) float64 { return float64(n(t)) / duration(t) }
@@ -84,16 +84,16 @@ func servedTotals(duration func(*Tally) float64, words string) []Total {
 	}
 }
 
-// Spoken is what a dialect says of a level.
-type Spoken struct {
+// DialectSummary is the summary of a level in a dialect.
+type DialectSummary struct {
 	*Dialect `json:"-"`
 	Dists    []Dist    `json:"metrics"`
 	Totals   []float64 `json:"totals"`
 	Names    []string  `json:"total_names"`
 }
 
-// Speak sums records up by the definitions of the dialect.
-func (d *Dialect) Speak(records iter.Seq2[*tacho.Record, error], percentiles []float64) (*Spoken, error) {
+// Summarize summarizes records with the definitions of the dialect.
+func (d *Dialect) Summarize(records iter.Seq2[*tacho.Record, error], percentiles []float64) (*DialectSummary, error) {
 	values := make([][]weighted, len(d.Metrics))
 	t := Tally{}
 	first, last, end := time.Duration(math.MaxInt64), time.Duration(0), time.Duration(0)
@@ -118,7 +118,7 @@ func (d *Dialect) Speak(records iter.Seq2[*tacho.Record, error], percentiles []f
 		}
 	}
 	t.SpanS, t.EndS = (last - first).Seconds(), (end - first).Seconds()
-	out := &Spoken{Dialect: d}
+	out := &DialectSummary{Dialect: d}
 	for i, term := range d.Metrics {
 		out.Dists = append(out.Dists, Dist{Name: term.Name, Unit: term.Unit, N: len(values[i]), Stats: d.stats(values[i], percentiles)})
 	}
@@ -134,7 +134,7 @@ func (d *Dialect) Speak(records iter.Seq2[*tacho.Record, error], percentiles []f
 
 type weighted struct{ value, weight float64 }
 
-// stats are the statistics of weighted values.
+// stats returns the statistics of weighted values.
 func (d *Dialect) stats(values []weighted, percentiles []float64) *Stats {
 	sum, total := 0.0, 0.0
 	for _, v := range values {
@@ -157,8 +157,8 @@ func (d *Dialect) stats(values []weighted, percentiles []float64) *Stats {
 	return s
 }
 
-// quantiles is the rule for percentiles: between two observations, or the first
-// of which so much weight is not above it.
+// quantiles returns the function for percentiles: interpolated, or the first observed value with at
+// least the share q of the weight at or below it.
 func quantiles(values []weighted, total float64, step bool) func(q float64) float64 {
 	if !step {
 		sample := make(stat.Sample, len(values))
@@ -178,7 +178,7 @@ func quantiles(values []weighted, total float64, step bool) func(q float64) floa
 	}
 }
 
-// atAsked is when other tools start their clock: before there is a connection.
+// atAsked returns the start time as other tools define it: before the connection is ready.
 func atAsked(r *tacho.Record) time.Duration {
 	if r.Start != tacho.Never {
 		return r.Start
@@ -186,12 +186,12 @@ func atAsked(r *tacho.Record) time.Duration {
 	return r.Sent
 }
 
-// term is a time from one moment to another, of successful requests.
+// term is the time between two timestamps of successful requests.
 func term(name string, from, to mark, doc string) Term {
 	return Term{Name: name, Doc: doc, Unit: Millis, Of: ofSuccess(from, to)}
 }
 
-// perToken is the time from the first to the last token by the other tokens.
+// perToken is the time from the first token to the last, per token after the first.
 func perToken(name, doc string) Term {
 	return Term{Name: name, Doc: doc, Unit: Millis, Of: TPOT.Of}
 }

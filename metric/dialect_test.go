@@ -13,15 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
-	"tacho/metric"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
 )
 
-var writeDialects = flag.Bool("dialects", false, "ask the tools themselves what testdata/dialects has")
+var writeDialects = flag.Bool("dialects", false, "write testdata/dialects with the tools themselves")
 
-// spokenRecords are requests in which the dialects differ: connections take time,
-// events have several tokens, answers are of very different lengths, and one has
-// a single token.
+// spokenRecords returns requests for which the dialects differ: connections take time, events have
+// several tokens, answers have very different lengths, and one answer has a single token.
 func spokenRecords() []*tacho.Record {
 	rng := rand.New(rand.NewPCG(5, 6))
 	var out []*tacho.Record
@@ -52,8 +51,8 @@ func each(records []*tacho.Record) iter.Seq2[*tacho.Record, error] {
 	}
 }
 
-// TestDialects holds each dialect against what the tool's own code makes of the
-// same requests: testdata/dialects, made by `make dialects`.
+// TestDialects compares each dialect with the tool's own code for the same requests, in
+// testdata/dialects, written by `make dialects`.
 func TestDialects(t *testing.T) {
 	records := spokenRecords()
 	for i := range metric.Dialects {
@@ -76,7 +75,7 @@ func TestDialects(t *testing.T) {
 		if err := json.Unmarshal(b, &want); err != nil {
 			t.Fatal(err)
 		}
-		got, err := d.Speak(each(records), []float64{90, 99})
+		got, err := d.Summarize(each(records), []float64{90, 99})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +111,7 @@ func statisticOf(s *metric.Stats, name string) float64 {
 	return s.Percentile(99)
 }
 
-// ask lets the tool itself sum the requests up.
+// ask summarizes the requests with the tool itself.
 func ask(t *testing.T, tool, path string, records []*tacho.Record) {
 	t.Helper()
 	type request struct {

@@ -1,19 +1,17 @@
 package metric
 
-// Speculation is what became of drafts, by the server's counters, in the course
-// of a stage.
+// Speculation holds the server's counters of speculative decoding during a stage.
 type Speculation struct {
 	Drafts      float64   `json:"drafts"`
 	DraftTokens float64   `json:"draft_tokens"`
-	Accepted    float64   `json:"accepted"`              // of DraftTokens
-	AcceptedAt  []float64 `json:"accepted_at,omitempty"` // of Drafts, by position in the draft
+	Accepted    float64   `json:"accepted"`              // part of DraftTokens
+	AcceptedAt  []float64 `json:"accepted_at,omitempty"` // accepted drafts, by position in the draft
 }
 
-// AcceptedShare is the part of the drafted tokens that was accepted.
+// AcceptedShare returns the share of accepted draft tokens.
 func (s *Speculation) AcceptedShare() float64 { return s.Accepted / s.DraftTokens }
 
-// Length is how many tokens a step of the engine brings: one of its own, and
-// those of the draft.
+// Length returns the mean number of tokens per engine step: one token plus the accepted draft tokens.
 func (s *Speculation) Length() float64 {
 	if s.Drafts == 0 {
 		return 0
@@ -21,7 +19,7 @@ func (s *Speculation) Length() float64 {
 	return 1 + s.Accepted/s.Drafts
 }
 
-// ShareAt is the part of the drafts that was accepted at each position.
+// ShareAt returns the share of accepted drafts at each position.
 func (s *Speculation) ShareAt() []float64 {
 	if s.Drafts == 0 {
 		return nil
@@ -33,23 +31,23 @@ func (s *Speculation) ShareAt() []float64 {
 	return shares
 }
 
-// Diffusion is the work of a model that writes whole blocks of tokens (canvases)
-// in several steps, by the server's counters, in the course of a stage.
+// Diffusion holds the server's counters for a diffusion model, which writes blocks of tokens (canvases)
+// in several steps, during a stage.
 type Diffusion struct {
-	Steps     float64 `json:"steps"`     // of denoising, and one for each canvas that commits it
-	Positions float64 `json:"positions"` // evaluated in them
+	Steps     float64 `json:"steps"`     // denoising steps, and one commit step for each canvas
+	Positions float64 `json:"positions"` // evaluated in Steps
 	Committed float64 `json:"committed"` // tokens
 }
 
 func (d *Diffusion) canvases() float64 { return d.Committed / (d.Positions / d.Steps) }
 
-// DenoisingSteps are those that commit nothing.
+// DenoisingSteps returns the steps that commit nothing.
 func (d *Diffusion) DenoisingSteps() float64 { return d.Steps - d.canvases() }
 
-// StepsPerCanvas is how many of them a canvas took.
+// StepsPerCanvas returns the mean number of denoising steps per canvas.
 func (d *Diffusion) StepsPerCanvas() float64 { return d.DenoisingSteps() / d.canvases() }
 
-// CommittedPerStep is how many tokens one of them brought.
+// CommittedPerStep returns the mean number of tokens per denoising step.
 func (d *Diffusion) CommittedPerStep() float64 {
 	if d.DenoisingSteps() == 0 {
 		return 0
@@ -57,7 +55,7 @@ func (d *Diffusion) CommittedPerStep() float64 {
 	return d.Committed / d.DenoisingSteps()
 }
 
-// Speculation is that of all servers; nil where none drafted.
+// Speculation returns the sum over all servers, or nil if no server used speculative decoding.
 func (s *Summary) Speculation() *Speculation {
 	var all Speculation
 	for i := range s.Instruments {
@@ -79,7 +77,7 @@ func (s *Summary) Speculation() *Speculation {
 	return &all
 }
 
-// Diffusion is that of all servers; nil where none wrote so.
+// Diffusion returns the sum over all servers, or nil if no server ran a diffusion model.
 func (s *Summary) Diffusion() *Diffusion {
 	var all Diffusion
 	for i := range s.Instruments {

@@ -4,14 +4,14 @@ import (
 	"slices"
 	"time"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// What the reader of an answer feels.
+// Metrics of the reader's experience.
 var (
 	ttst = &Metric{
 		Name: "ttst", Title: "Time to Second Token", Unit: Millis,
-		Doc: "second token event - first token event; successful requests with two",
+		Doc: "second token event - first token event; successful requests with at least two token events",
 		Of: func(r *tacho.Record, emit func(float64)) {
 			if r.OK() && len(r.Events) > 1 {
 				emit(millis(r.Events[1].At - r.Events[0].At))
@@ -20,7 +20,7 @@ var (
 	}
 	LongestGap = &Metric{
 		Name: "longest_gap", Title: "Longest Gap", Unit: Millis,
-		Doc: "longest gap between successive token events; successful requests with two",
+		Doc: "longest gap between successive token events; successful requests with at least two token events",
 		Of: func(r *tacho.Record, emit func(float64)) {
 			if !r.OK() || len(r.Events) < 2 {
 				return
@@ -34,11 +34,11 @@ var (
 			}
 		},
 	}
-	// Stalls has the usual threshold; WithStalls has any other.
+	// Stalls uses the default threshold. WithStalls supports other thresholds.
 	Stalls    = stallsOver(DefaultStallMillis)
 	userSpeed = &Metric{
-		Name: "user_speed", Title: "Output Speed of a Request", Unit: TokensPerSec, MoreIsBetter: true,
-		Doc: "output tokens / (last token event - sent): the wait for the first token counts; successful requests with tokens",
+		Name: "user_speed", Title: "Output Speed per Request", Unit: TokensPerSec, MoreIsBetter: true,
+		Doc: "output tokens / (last token event - sent), including the wait for the first token; successful requests with tokens",
 		Of: func(r *tacho.Record, emit func(float64)) {
 			if r.OK() && r.Output > 0 && r.Sent != tacho.Never && r.Last() > r.Sent {
 				emit(float64(r.Output) / (r.Last() - r.Sent).Seconds())
@@ -55,8 +55,8 @@ var (
 		},
 	}
 	prefillRate = &Metric{
-		Name: "prefill_rate", Title: "Prefill Speed of a Request", Unit: TokensPerSec, MoreIsBetter: true,
-		Doc: "input tokens / TTFT: what waits before the prefill, and what was found in a cache, count as read; successful requests with input tokens",
+		Name: "prefill_rate", Title: "Prefill Speed per Request", Unit: TokensPerSec, MoreIsBetter: true,
+		Doc: "input tokens / TTFT, including the wait before the prefill and tokens found in the cache; successful requests with input tokens",
 		Of: func(r *tacho.Record, emit func(float64)) {
 			if n := InputTokens(r); r.OK() && n > 0 && r.Sent != tacho.Never && r.First() != tacho.Never && r.First() > r.Sent {
 				emit(1e3 * float64(n) / millis(r.First()-r.Sent))
@@ -64,8 +64,8 @@ var (
 		},
 	}
 	cachedShare = &Metric{
-		Name: "cached_share", Title: "Share of the Prompt from a Cache", Unit: Share, MoreIsBetter: true,
-		Doc: "prompt tokens that the server took from a cache / prompt tokens, by its own count; successful requests of servers that tell it",
+		Name: "cached_share", Title: "Prompt from Cache (share)", Unit: Share, MoreIsBetter: true,
+		Doc: "prompt tokens from the server's cache / prompt tokens, counted by the server; successful requests, if the server reports it",
 		Of: func(r *tacho.Record, emit func(float64)) {
 			if u := r.Usage; r.OK() && u != nil && u.Prompt > 0 && (u.TellsCached || u.Cached > 0) {
 				emit(float64(u.Cached) / float64(u.Prompt))
@@ -74,15 +74,15 @@ var (
 	}
 )
 
-// DefaultStallMillis is how long a gap is that a reader takes for a standstill.
+// DefaultStallMillis is the default length of a gap that readers notice as a stall.
 const DefaultStallMillis = 1000
 
-// stallsOver counts the gaps beyond a threshold.
+// stallsOver counts the gaps longer than a threshold.
 func stallsOver(thresholdMillis float64) *Metric {
-	longest := tacho.Nanos(thresholdMillis * 1e6) // that is no stall
+	longest := tacho.Nanos(thresholdMillis * 1e6) // longest gap without a stall
 	return &Metric{
 		Name: "stalls", Title: "Stalls", Unit: Count,
-		Doc: "gaps between successive token events that are longer than --stall-threshold (1000 ms unless set), in a request; successful requests with two token events",
+		Doc: "number of gaps between successive token events longer than --stall-threshold (default 1000 ms), per request; successful requests with at least two token events",
 		Of: func(r *tacho.Record, emit func(float64)) {
 			if !r.OK() || len(r.Events) < 2 {
 				return
@@ -98,13 +98,13 @@ func stallsOver(thresholdMillis float64) *Metric {
 	}
 }
 
-// Where metrics are in All.
+// Indices of metrics in All.
 var (
 	stallsAt   = slices.Index(All, Stalls)
 	tokenGapAt = slices.Index(All, TokenGap)
 )
 
-// WithStalls are all metrics, with stalls of a threshold; 0 is the usual one.
+// WithStalls returns all metrics with the given stall threshold. 0 means the default.
 func WithStalls(thresholdMillis float64) []*Metric {
 	if thresholdMillis == 0 || thresholdMillis == DefaultStallMillis {
 		return All

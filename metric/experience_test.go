@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"tacho/metric"
+	"github.com/tacho-bench/tacho/metric"
 )
 
-// A threshold of the user's is that of every stall, and moves no other metric.
+// A custom threshold applies to every stall and changes no other metric.
 func TestStallThreshold(t *testing.T) {
 	r := success(4, 10*ms, 40*ms, 110*ms, 211*ms)
 	for threshold, want := range map[float64]float64{0: 0, 1000: 0, 100: 1, 50: 2, 10: 3, 1e300: 0} {
@@ -27,13 +27,13 @@ func TestStallThreshold(t *testing.T) {
 	}
 }
 
-// A limit of a speed is the least that is good, and one of a latency the most.
+// The limit of a speed is a minimum; the limit of a latency is a maximum.
 func TestGoodputOfSpeeds(t *testing.T) {
 	for _, c := range []struct {
 		slo  metric.SLO
 		good float64
 	}{
-		{metric.SLO{Metric: "user_speed", LimitMillis: 20}, 1}, // 2 tokens in 50 ms, and in 200
+		{metric.SLO{Metric: "user_speed", LimitMillis: 20}, 1}, // 2 tokens in 50 ms, and in 200 ms
 		{metric.SLO{Metric: "user_speed", LimitMillis: 50}, 0},
 		{metric.SLO{Metric: "normalized_latency", LimitMillis: 50}, 1},
 		{metric.SLO{Metric: "stalls", LimitMillis: 0}, 2},

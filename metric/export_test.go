@@ -1,4 +1,4 @@
 package metric
 
-// Keeping is an accumulator that keeps the marks of so many requests at most.
-func Keeping(most int) *Accumulator { return &Accumulator{most: most} }
+// Keeping returns an accumulator that keeps the marks of most requests at most.
+func Keeping(most int) *Accumulator { return &Accumulator{maxMarks: most} }

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
 var thinkingTime = &Metric{
@@ -13,8 +13,8 @@ var thinkingTime = &Metric{
 	Of:  ofSuccess(atFirst, atFirstContent),
 }
 
-// A metric that is listed in All, and named nowhere else, is found, summed up
-// and can be a limit of goodput. docs/extending.md walks through it.
+// A metric in All, mentioned nowhere else, is found and summarized and can be a goodput limit.
+// docs/extending.md describes the steps.
 func TestOneWordAddsAMetric(t *testing.T) {
 	usual := All
 	defer func() { All = usual }()

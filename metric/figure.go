@@ -1,56 +1,55 @@
 package metric
 
-// A Figure is the definition of one number of a whole level, where a Metric is
-// of a request.
+// A Figure is the definition of one number of a whole level. A Metric is a number of one request.
 type Figure struct {
-	Name  string // stable: in JSON and CSV
+	Name  string // stable: used in JSON and CSV
 	Title string
 	Unit  Unit
-	Doc   string // the formula, in words
+	Doc   string // the formula in words
 	Of    func(s *Summary) *float64
 }
 
-// The units of figures alone.
+// Units used by figures only.
 const (
-	PerMillion Unit = "per M tok" // of the currency that the price is in
+	PerMillion Unit = "per M tok" // in the currency of the price
 	Joules     Unit = "J"
 )
 
-// Figures are all of them, in the order they are shown.
+// Figures are all figures in display order.
 var Figures = []*Figure{
 	{
 		"cost_input", "Cost per Million Input Tokens", PerMillion,
-		"price of all GPUs for the duration / million input tokens, as if output were free; where --gpu-price and the number of GPUs are known",
+		"price of all GPUs for the duration / million input tokens, with output free; if --gpu-price and the number of GPUs are known",
 		func(s *Summary) *float64 { return s.cost(s.Tokens.Input) },
 	},
 	{
 		"cost_output", "Cost per Million Output Tokens", PerMillion,
-		"price of all GPUs for the duration / million output tokens, as if input were free; where --gpu-price and the number of GPUs are known",
+		"price of all GPUs for the duration / million output tokens, with input free; if --gpu-price and the number of GPUs are known",
 		func(s *Summary) *float64 { return s.cost(s.Tokens.Output) },
 	},
 	{
 		"cost_total", "Cost per Million Tokens", PerMillion,
-		"price of all GPUs for the duration / million input and output tokens; where --gpu-price and the number of GPUs are known",
+		"price of all GPUs for the duration / million input and output tokens; if --gpu-price and the number of GPUs are known",
 		func(s *Summary) *float64 { return s.cost(s.Tokens.Input + s.Tokens.Output) },
 	},
 	{
 		"output_per_gpu", "Output per GPU", TokensPerSec,
-		"output tokens / duration / GPUs; where the number of GPUs is known",
+		"output tokens / duration / GPUs; if the number of GPUs is known",
 		func(s *Summary) *float64 { return s.perGPU(s.Tokens.Output) },
 	},
 	{
 		"total_per_gpu", "Tokens per GPU", TokensPerSec,
-		"input and output tokens / duration / GPUs; where the number of GPUs is known",
+		"input and output tokens / duration / GPUs; if the number of GPUs is known",
 		func(s *Summary) *float64 { return s.perGPU(s.Tokens.Input + s.Tokens.Output) },
 	},
 	{
 		"energy_per_token", "Energy per Output Token", Joules,
-		"energy that the GPUs used in the course of the level / output tokens; where a metrics page tells their energy or power",
+		"energy used by the GPUs during the level / output tokens; if a metrics page reports energy or power",
 		(*Summary).EnergyPerToken,
 	},
 	{
-		"prompt_cached_share", "Share of Prompt Tokens from a Cache", Share,
-		"prompt tokens that the server took from a cache / prompt tokens, by its answers or else by its metrics page",
+		"prompt_cached_share", "Prompt Tokens from Cache (share)", Share,
+		"prompt tokens from the server's cache / prompt tokens, by the answers or otherwise by the metrics page",
 		func(s *Summary) *float64 {
 			if share, told := foundShare(s); told {
 				return &share
@@ -59,8 +58,8 @@ var Figures = []*Figure{
 		},
 	},
 	{
-		"draft_acceptance", "Acceptance of Drafts", Share,
-		"drafted tokens that were accepted / drafted tokens, by the metrics page of a server that drafts",
+		"draft_acceptance", "Draft Acceptance (share)", Share,
+		"accepted draft tokens / draft tokens, by the metrics page of a server with speculative decoding",
 		func(s *Summary) *float64 {
 			if drafts := s.Speculation(); drafts != nil {
 				share := drafts.AcceptedShare()
@@ -70,7 +69,7 @@ var Figures = []*Figure{
 		},
 	},
 	{
-		"stalled_share", "Share of Requests that Stalled", Share,
+		"stalled_share", "Stalled Requests (share)", Share,
 		"requests with a gap longer than --stall-threshold / requests with two token events; successful requests",
 		func(s *Summary) *float64 {
 			if share, ok := ratio(s.Stalled, s.Dist(Stalls).N); ok {
@@ -81,7 +80,7 @@ var Figures = []*Figure{
 	},
 }
 
-// figures are those that s can tell.
+// figures returns the figures known for s.
 func figures(s *Summary) map[string]float64 {
 	var known map[string]float64
 	for _, f := range Figures {
@@ -95,7 +94,7 @@ func figures(s *Summary) map[string]float64 {
 	return known
 }
 
-// cost is what a million tokens come to, if all is paid for these.
+// cost returns the price of a million tokens if these tokens pay for everything.
 func (s *Summary) cost(tokens int) *float64 {
 	if s.Config.GPUPrice <= 0 || s.Config.GPUs <= 0 || tokens == 0 {
 		return nil

@@ -5,11 +5,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho/metric"
+	"github.com/tacho-bench/tacho/metric"
 )
 
-// Four requests of 40 tokens in, 10 of them cached, and five out, in half an
-// hour on two GPUs at 3.60 an hour: 3.60 are spent.
+// Four requests with 40 input tokens, 10 of them cached, and five output tokens, in half an hour on two
+// GPUs at 3.60 an hour cost 3.60.
 func TestFigures(t *testing.T) {
 	sum := metric.Accumulator{Stall: 25}
 	for range 4 {
@@ -20,7 +20,7 @@ func TestFigures(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := sum.Add(success(1, 30*ms)); err != nil { // has no gap, and so no stall
+	if err := sum.Add(success(1, 30*ms)); err != nil { // has no gap and so no stall
 		t.Fatal(err)
 	}
 	c := metric.DefaultConfig()
@@ -31,7 +31,7 @@ func TestFigures(t *testing.T) {
 	if _, known := s.Figures["energy_per_token"]; known {
 		t.Error("energy that nobody measured")
 	}
-	s.Beside([]metric.Instruments{{EnergyJoules: &joules, Speculation: &drafts}}, nil)
+	s.AddInstruments([]metric.Instruments{{EnergyJoules: &joules, Speculation: &drafts}}, nil)
 	want := map[string]float64{
 		"cost_input": 3.6 / 170 * 1e6, "cost_output": 3.6 / 21 * 1e6, "cost_total": 3.6 / 191 * 1e6,
 		"output_per_gpu": 21.0 / 3600, "total_per_gpu": 191.0 / 3600, "energy_per_token": 2,

@@ -7,25 +7,23 @@ import (
 	"strconv"
 	"strings"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// A Group is the part of the records that have something in common: the turn
-// they are of their conversation, or the value of a label.
+// A Group summarizes records with the same turn number or the same value of a label.
 type Group struct {
 	By        string           `json:"by"` // "turn", or the key of the label
 	Value     string           `json:"value"`
 	Requests  int              `json:"requests"`
 	Completed int              `json:"completed"`
 	Failed    int              `json:"failed"`
-	Input     int              `json:"input_tokens"` // of the completed
+	Input     int              `json:"input_tokens"` // of completed requests
 	Output    int              `json:"output_tokens"`
-	Cached    int              `json:"cached_tokens"` // of Input, by the server
+	Cached    int              `json:"cached_tokens"` // part of Input, as reported by the server
 	Dists     `json:"metrics"` // one for each of Classic, in order
 }
 
-// CachedShare is the part of the input that came from the server's cache; nil
-// where nothing was counted.
+// CachedShare returns the share of the input from the server's cache, or nil if there is no input.
 func (g *Group) CachedShare() *float64 {
 	if g.Input == 0 {
 		return nil
@@ -34,37 +32,36 @@ func (g *Group) CachedShare() *float64 {
 	return &share
 }
 
-// What groups are by; the key of a label has labelKey before it.
+// Keys of groups. The key of a label is prefixed by labelKey.
 const (
 	turnKey     = "turn"
 	endpointKey = "endpoint"
 	labelKey    = "label "
 )
 
-// mostGroups is how many values a label may have to be worth splitting by.
-const mostGroups = 1000
+// maxGroups is the largest number of values of a label that is split into groups.
+const maxGroups = 1000
 
-// A groupKey is what the records of a group have in common.
+// A groupKey identifies a group.
 type groupKey struct{ by, value string }
 
-// mostInGroup is how many observations of a metric a group keeps one by one: there
-// may be many groups.
+// mostInGroup is the number of observations of a metric kept individually in a group. It is small
+// because there may be many groups.
 const mostInGroup = 1 << 14
 
-// groupLimit is the same for the groups of p.
+// groupLimit returns the limit for the groups of p.
 func (p *part) groupLimit() int { return min(cmp.Or(p.digests[0].Limit, mostInGroup), mostInGroup) }
 
-// parts are the records by what they have in common: their turn, their server,
-// the value of each label.
+// parts splits the records by turn, by server and by the value of each label.
 type parts struct {
 	by      map[groupKey]*part
-	keys    []groupKey      // of the record that is being added
-	values  map[string]int  // how many groups there are by each
-	crowded map[string]bool // by these there are too many
-	turns   bool            // there are conversations: until then all records are first turns
+	keys    []groupKey      // keys of the record being added
+	values  map[string]int  // number of groups by each key
+	tooMany map[string]bool // keys with too many values
+	turns   bool            // there are conversations; until then all records are first turns
 }
 
-// add takes a record in; v are its values of the classic metrics, and whole is all
+// add adds a record. v are its values of the classic metrics, and whole is the sum of all records
 // before it.
 func (p *parts) add(r *tacho.Record, v values, whole *part) {
 	p.splitTurns(r.Turn > 0, whole)
@@ -83,7 +80,7 @@ func (p *parts) add(r *tacho.Record, v values, whole *part) {
 	}
 }
 
-// splitTurns begins to tell turns apart where there are any.
+// splitTurns starts to split by turn if there are later turns.
 func (p *parts) splitTurns(there bool, whole *part) {
 	if there && !p.turns {
 		p.turns = true
@@ -91,7 +88,7 @@ func (p *parts) splitTurns(there bool, whole *part) {
 	}
 }
 
-// firstTurns takes in records that are all first turns.
+// firstTurns adds records that are all first turns.
 func (p *parts) firstTurns(all *part) {
 	if all.Requests == 0 {
 		return
@@ -102,32 +99,32 @@ func (p *parts) firstTurns(all *part) {
 	}
 }
 
-// part is the part of a group, nil where there are too many.
+// part returns the part of a group, or nil if there are too many groups.
 func (p *parts) part(k groupKey) *part {
-	if p.crowded[k.by] {
+	if p.tooMany[k.by] {
 		return nil
 	}
 	if found := p.by[k]; found != nil {
 		return found
 	}
 	if p.by == nil {
-		p.by, p.values, p.crowded = map[groupKey]*part{}, map[string]int{}, map[string]bool{}
+		p.by, p.values, p.tooMany = map[groupKey]*part{}, map[string]int{}, map[string]bool{}
 	}
-	if p.values[k.by]++; p.values[k.by] > mostGroups {
-		p.crowd(k.by)
+	if p.values[k.by]++; p.values[k.by] > maxGroups {
+		p.dropGroups(k.by)
 		return nil
 	}
 	p.by[k] = &part{}
 	return p.by[k]
 }
 
-// crowd gives up on splitting by something that has a value for everybody.
-func (p *parts) crowd(by string) {
-	p.crowded[by] = true
+// dropGroups stops splitting by a key with too many values.
+func (p *parts) dropGroups(by string) {
+	p.tooMany[by] = true
 	maps.DeleteFunc(p.by, func(k groupKey, _ *part) bool { return k.by == by })
 }
 
-// merge takes in o. The wholes of both are those before they are merged.
+// merge merges o. whole and others are the sums before they are merged.
 func (p *parts) merge(o *parts, whole, others *part) {
 	p.splitTurns(o.turns, whole)
 	if p.turns && !o.turns {
@@ -138,13 +135,13 @@ func (p *parts) merge(o *parts, whole, others *part) {
 			to.merge(from)
 		}
 	}
-	for by := range o.crowded {
-		p.crowd(by)
+	for by := range o.tooMany {
+		p.dropGroups(by)
 	}
 }
 
-// groups are by turn, where there are conversations, and by every label that
-// has more than one value.
+// groups returns the groups by turn, if there are conversations, and by every label with more than one
+// value.
 func (p *parts) groups(percentiles []float64) []Group {
 	var out []Group
 	for k, part := range p.by {
@@ -168,17 +165,16 @@ func (p *parts) groups(percentiles []float64) []Group {
 	return out
 }
 
-// Sessions are the conversations of a stage. A session that was cut short has
-// turns that were never sent, or that failed.
+// Sessions counts the conversations of a stage. A session is cut short if turns failed or were never
+// sent.
 type Sessions struct {
 	Begun     int `json:"begun"`
 	Completed int `json:"completed"`
 	CutShort  int `json:"cut_short"`
-	Unsent    int `json:"unsent_turns"` // turns of those that were never sent
+	Unsent    int `json:"unsent_turns"` // turns never sent in the sessions cut short
 }
 
-// sessions follows conversations. Those that are over are counted and
-// forgotten.
+// sessions tracks conversations. Finished conversations are counted and removed.
 type sessions struct {
 	Sessions
 	open map[uint64]progress
@@ -219,7 +215,7 @@ func (s *sessions) note(id uint64, p progress) {
 }
 
 func (s *sessions) merge(o *sessions) {
-	s.Begun += o.Begun - len(o.open) // those that are open are noted below
+	s.Begun += o.Begun - len(o.open) // open sessions are counted by note below
 	s.Completed += o.Completed
 	s.CutShort += o.CutShort
 	for id, p := range o.open {
@@ -227,7 +223,7 @@ func (s *sessions) merge(o *sessions) {
 	}
 }
 
-// summary is nil where no session has more than one turn.
+// summary returns nil if no session has more than one turn.
 func (s *sessions) summary() *Sessions {
 	if s.Begun == 0 {
 		return nil

@@ -6,11 +6,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho"
-	"tacho/metric"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
 )
 
-// talkRecord is a record of turn `turn` of a session of three turns.
+// talkRecord returns the record of one turn in a session of three turns.
 func talkRecord(session uint64, turn int, ttft time.Duration, ok bool) *tacho.Record {
 	r := &tacho.Record{
 		Session: session, Turn: turn, Turns: 3, Labels: tacho.Labels{{Key: "class", Value: "chat"}},
@@ -31,12 +31,12 @@ func TestGroupsAndSessions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for turn := range 3 { // session 1 is whole
+	for turn := range 3 { // session 1 is complete
 		add(talkRecord(1, turn, time.Duration(100-10*turn)*time.Millisecond, true))
 	}
-	add(talkRecord(2, 0, 300*time.Millisecond, true)) // session 2 breaks in its second turn
+	add(talkRecord(2, 0, 300*time.Millisecond, true)) // session 2 fails in its second turn
 	add(talkRecord(2, 1, 0, false))
-	add(talkRecord(3, 0, 200*time.Millisecond, true)) // session 3 was stopped in a pause
+	add(talkRecord(3, 0, 200*time.Millisecond, true)) // session 3 was stopped during a pause
 	single := talkRecord(4, 0, time.Millisecond, true)
 	single.Turns, single.Labels = 0, tacho.Labels{{Key: "class", Value: "batch"}}
 	add(single)
@@ -66,7 +66,7 @@ func TestGroupsAndSessions(t *testing.T) {
 	}
 }
 
-// Where all requests are alike there is nothing to split.
+// If all requests are alike, there are no groups.
 func TestNoGroups(t *testing.T) {
 	var a metric.Accumulator
 	for i := range uint64(3) {

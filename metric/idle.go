@@ -6,45 +6,45 @@ import (
 	"slices"
 	"time"
 
-	"tacho"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// turnaround is what a client that is not disturbed needs at most between the end of
-// an answer and the next request of its slot. Measured on two cores: 0.2 to 0.5 ms.
+// turnaround is the longest time an undisturbed client needs between the end of an answer and the next
+// request of the slot. Measured on two cores: 0.2 to 0.5 ms.
 const turnaround = 500 * time.Microsecond
 
-// idleMost is the part of the time of all slots that may be empty: throughput is
-// lower by as much, and errors up to 2 % are VALID.
-const idleMost = 0.02
+// maxIdle is the accepted share of empty slot time. Throughput is lower by this share, and errors up to
+// 2 % are VALID.
+const maxIdle = 0.02
 
-// Idle is for how long the slots of a closed loop held no request. The server had
-// nothing to do in them, so throughput is lower than it could be.
+// Idle is the time in which slots of a closed loop held no request. The server had no work for these
+// slots, so throughput is lower than possible.
 type Idle struct {
-	Share  float64 `json:"share"`  // of the time of all slots
-	Excess float64 `json:"excess"` // the part of Share that an undisturbed client would not need
+	Share  float64 `json:"share"`  // share of the time of all slots
+	Excess float64 `json:"excess"` // the part of Share that an undisturbed client would avoid
 	Millis float64 `json:"ms"`     // mean time between an answer and the next request
 }
 
-// idle is nil unless the load is a closed loop without think time.
+// idle returns nil unless the load is a closed loop without think time.
 //
-// Records do not have the number of their slot. In a closed loop every request but the
-// first ones is sent because another has ended, so the k-th end, in the order of time,
-// frees the slot of the k-th request after the first ones.
+// Records do not contain the number of their slot. In a closed loop, every request after the initial
+// ones is sent because another request has ended. So the k-th end, in order of time, frees the slot for
+// the k-th request after the initial ones.
 func (a *Accumulator) idle(c Config) *Idle {
 	limit := c.MaxConcurrency
-	if c.RequestRate > 0 || limit == 0 || len(a.marks) < limit+limit/2+leastGaps {
+	if c.RequestRate > 0 || limit == 0 || len(a.marks) < limit+limit/2+minGaps {
 		return nil
 	}
 	all := make([]*marks, 0, len(a.marks))
 	for i := range a.marks {
 		m := &a.marks[i]
 		if m.turn > 0 || m.sent == tacho.Never || m.due < m.slot {
-			return nil // think time, a request that was not sent, or arrival times of the workload's own
+			return nil // think time, a request that was not sent, or arrival times from the workload
 		}
 		all = append(all, m)
 	}
-	if a.thinned.every > 0 {
+	if a.sampling.every > 0 {
 		return a.idleOfMany(limit)
 	}
 	ends := slices.Clone(all)
@@ -65,9 +65,8 @@ func (a *Accumulator) idle(c Config) *Idle {
 	return &Idle{Share: min(sum/slots, 1), Excess: min(max(sum-n*usual, 0)/slots, 1), Millis: 1e3 * sum / n}
 }
 
-// idleOfMany is the same of a run whose marks are not all kept: by the sum of the times
-// for which requests were in flight. The last requests count beyond the last sending,
-// which is little of so many.
+// idleOfMany estimates the same for a run with a sample of marks, from the sum of the times in flight.
+// The last requests count beyond the last send time, which is negligible in a run this long.
 func (a *Accumulator) idleOfMany(limit int) *Idle {
 	slots := float64(limit) * a.sents.length().Seconds()
 	if slots <= 0 {
@@ -77,37 +76,37 @@ func (a *Accumulator) idleOfMany(limit int) *Idle {
 	return &Idle{Share: sum / slots, Excess: max(sum-n*turnaround.Seconds(), 0) / slots, Millis: 1e3 * sum / n}
 }
 
-// leastGaps is how many requests must follow another to speak of idle slots.
-const leastGaps = 20
+// minGaps is the number of requests needed to report idle slots.
+const minGaps = 20
 
-// idleRules ask whether the slots of a closed loop were idle because of the client.
+// idleRules check if the client left slots of a closed loop empty.
 var idleRules = []Rule{
 	{
-		Code: "idle-slots", Unit: "share", Note: never, Degraded: idleMost, Invalid: 0.20,
-		Doc: fmt.Sprintf("in a closed loop: time in which slots held no request because the client was late / time of all slots, without connecting and without the median gap or %v, whichever is less, for each request: throughput is lower by as much", turnaround),
-		Do:  "give the client a core of its own, lift its CPU quota, or measure from another machine",
+		Code: "idle-slots", Unit: "share", Note: never, Degraded: maxIdle, Invalid: 0.20,
+		Doc:    fmt.Sprintf("in a closed loop: time in which slots were empty because the client was late / time of all slots. The time to connect does not count, nor the median gap or %v, whichever is less, for each request. Throughput is lower by this share", turnaround),
+		Action: "give the client its own core",
 		value: func(s *Summary) (float64, bool) {
 			if s.Idle == nil {
 				return 0, false
 			}
 			return s.Idle.Excess, true
 		},
-		inWords: func(s *Summary, v float64) string {
-			return fmt.Sprintf("the client was late to fill free slots for %s of the time (mean %.1f ms), so the server could have served %.1f instead of %.1f req/s",
-				percent(v), s.Idle.Millis, s.Throughput.RequestsPerS/max(1-s.Idle.Share, 1e-9), s.Throughput.RequestsPerS)
+		text: func(s *Summary, v float64) string {
+			return fmt.Sprintf("free slots stayed empty for %s of the time, so throughput is %.1f instead of %.1f req/s",
+				percent(v), s.Throughput.RequestsPerS, s.Throughput.RequestsPerS/max(1-s.Idle.Share, 1e-9))
 		},
 	},
 	{
-		Code: "turnaround", Unit: "share", Note: idleMost, Degraded: never, Invalid: never,
-		Doc: "in a closed loop: time in which slots held no request / time of all slots. Short requests make the time between two of them a visible part",
-		Do:  "raise --max-concurrency until throughput does not rise any more",
+		Code: "turnaround", Unit: "share", Note: maxIdle, Degraded: never, Invalid: never,
+		Doc:    "in a closed loop: time in which slots were empty / time of all slots. With short requests, the time between two requests is a visible share",
+		Action: "raise --max-concurrency until throughput stops rising",
 		value: func(s *Summary) (float64, bool) {
-			if s.Idle == nil || s.Idle.Excess > idleMost {
+			if s.Idle == nil || s.Idle.Excess > maxIdle {
 				return 0, false
 			}
 			return s.Idle.Share, true
 		},
-		inWords: func(s *Summary, v float64) string {
+		text: func(s *Summary, v float64) string {
 			return fmt.Sprintf("slots were empty for %s of the time, %.2f ms between an answer and the next request", percent(v), s.Idle.Millis)
 		},
 	},

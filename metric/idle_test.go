@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
-	"tacho/metric"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
 )
 
-// slotsOf is a closed loop with this number of slots. Requests take 20 ms. The client
-// needs turn(at) from the end of an answer to the next request.
+// slotsOf simulates a closed loop with this number of slots. Requests take 20 ms. The client needs
+// turn(at) from the end of an answer to the next request.
 func slotsOf(slots, requests int, turn func(at time.Duration) time.Duration) metric.Summary {
 	c := metric.DefaultConfig()
 	c.MaxConcurrency = slots
@@ -28,24 +28,24 @@ func slotsOf(slots, requests int, turn func(at time.Duration) time.Duration) met
 			at += turn(at)
 		}
 		r := sentAt(i, at, 1)
-		r.Start, r.Conn, r.Reused = ended, at, true // late with a connection that is open
+		r.Start, r.Conn, r.Reused = ended, at, true // late with an open connection
 		r.End = at + 20*time.Millisecond
 		r.Events = []tacho.Event{{At: r.End}}
 		free[slot] = r.End
-		_ = sum.Add(r) // keeps in memory, and cannot fail
+		_ = sum.Add(r) // in memory, cannot fail
 	}
 	return sum.Summary(c)
 }
 
-// sentAt is a request that left at a moment, when it was due.
+// sentAt returns a request sent at its due time.
 func sentAt(i int, at time.Duration, tokens int) *tacho.Record {
 	r := tacho.NewRecord(0, &tacho.Request{Session: uint64(i)}, at)
 	r.Slot, r.Start, r.Sent, r.Wrote, r.Output, r.Clock = at, at, at, at, tokens, tacho.KernelClock
 	return r
 }
 
-// TestIdleSlots: a client that is stopped in short pulses fills its slots late, and the
-// server serves less. It is known how much it could have served.
+// TestIdleSlots: a client stopped in short pulses fills its slots late, and the server serves less. The
+// summary states the possible throughput.
 func TestIdleSlots(t *testing.T) {
 	t.Parallel()
 	const usual = 200 * time.Microsecond
@@ -56,14 +56,13 @@ func TestIdleSlots(t *testing.T) {
 		}
 		return usual
 	}
-	for _, n := range []int{1000, 70_000} { // of the second, not all marks are kept
+	for _, n := range []int{1000, 70_000} { // the second run keeps a sample of marks
 		quick, slow := slotsOf(4, n, prompt), slotsOf(4, n, pulsed)
 		idleIs(t, &quick, &slow)
 	}
 }
 
-// idleIs checks what is known of a client that is prompt, and of one that is stopped for
-// half of the time.
+// idleIs checks the results for a prompt client and for one stopped half of the time.
 func idleIs(t *testing.T, quick, slow *metric.Summary) {
 	t.Helper()
 	if quick.Idle == nil || slow.Idle == nil {
@@ -83,7 +82,7 @@ func idleIs(t *testing.T, quick, slow *metric.Summary) {
 	}
 }
 
-// TestIdleSlotsNeedAClosedLoop: at a fixed rate slots are empty because nothing is due.
+// TestIdleSlotsNeedAClosedLoop: at a fixed rate, slots are empty because no request is due.
 func TestIdleSlotsNeedAClosedLoop(t *testing.T) {
 	t.Parallel()
 	c := metric.DefaultConfig()
@@ -100,7 +99,7 @@ func TestIdleSlotsNeedAClosedLoop(t *testing.T) {
 	}
 }
 
-// code is the severity of the reason with a code; empty if there is none.
+// code returns the severity of the reason with a code, or "" if there is none.
 func code(v metric.Verdict, code string) metric.Severity {
 	for _, r := range v.Reasons {
 		if r.Code == code {
@@ -110,15 +109,15 @@ func code(v metric.Verdict, code string) metric.Severity {
 	return ""
 }
 
-// An arrival is when event k of an answer comes.
+// An arrival returns when event k of an answer arrives.
 type arrival func(k int) time.Duration
 
-// lumps is an answer in lumps of n events, one lump in each period.
+// lumps is an answer in bursts of n events, one burst in each period.
 func lumps(first time.Duration, n int, every time.Duration) arrival {
 	return func(k int) time.Duration { return first + time.Duration(k/n)*every }
 }
 
-// lateFrom is a stream of which all events from one on come together, a second late.
+// lateFrom is a stream with all events from one on together, a second late.
 func lateFrom(late int, a arrival) arrival {
 	return func(k int) time.Duration {
 		if k < late {
@@ -128,8 +127,7 @@ func lateFrom(late int, a arrival) arrival {
 	}
 }
 
-// TestBufferedStreams tells answers that something held back from answers that were
-// streamed, however short or fast.
+// TestBufferedStreams distinguishes buffered answers from streamed answers, however short or fast.
 func TestBufferedStreams(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond

@@ -5,28 +5,27 @@ import (
 	"math"
 	"time"
 
-	"tacho"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// An Interval is how sure a mean or a percentile is: with a chance of 95 % the
-// server's true value is in it, if it goes on as in the steady state of this run. It is of
-// the requests of SteadyState.Settled, where the figure is Value: the figure of the whole
-// run also has the filling and the emptying of the server. Requests that are
-// near each other in time are not taken for independent, nor are the gaps of one
-// request.
+// An Interval is the 95 % confidence interval of a mean or percentile: it contains the server's true
+// value with a probability of 95 %, if the server continues in the steady state of this run. The
+// interval covers the requests of SteadyState.Settled, for which the statistic is Value. The statistic
+// of the whole run also includes the ramp up and the ramp down. Requests close in time, and the gaps of
+// one request, are not assumed to be independent.
 type Interval struct {
-	Low       *float64     `json:"low"` // nil: the sample does not tell
+	Low       *float64     `json:"low"` // nil if the sample is not sufficient
 	High      *float64     `json:"high"`
-	Value     *float64     `json:"value,omitempty"` // the figure in the steady state
-	Effective float64      `json:"effective_n"`     // how many independent values would tell as much
+	Value     *float64     `json:"value,omitempty"` // the statistic in the steady state
+	Effective float64      `json:"effective_n"`     // effective sample size
 	Warning   stat.Warning `json:"warning,omitempty"`
 }
 
-// interval is a confidence interval of a statistic of values, of which least is the
-// smallest. If none is below 0, as with times, the statistic is not, either: the
-// interval ends at 0 there, and holds the true value as often as before.
-func interval(c stat.Confidence, least float64) *Interval {
+// interval converts a confidence interval. least is the smallest value of the sample. If no value is
+// negative, as with times, the statistic is not negative either: the interval then ends at 0, and its
+// coverage does not change.
+func interval(c stat.Interval, least float64) *Interval {
 	out := &Interval{Effective: c.Effective, Warning: c.Warning}
 	if !math.IsInf(c.Low, 0) {
 		if least >= 0 {
@@ -37,8 +36,8 @@ func interval(c stat.Confidence, least float64) *Interval {
 	return out
 }
 
-// halfWidth is half the width of the interval of a value. If the interval ends at 0,
-// its other half has the width.
+// halfWidth returns half the width of the interval around a value. If the interval was cut at 0,
+// halfWidth returns the width of the upper half.
 func (in *Interval) halfWidth(value float64) float64 {
 	if in.Value != nil {
 		value = *in.Value
@@ -52,8 +51,8 @@ func (in *Interval) halfWidth(value float64) float64 {
 // series are the values of each metric with their times.
 type series []stat.Series
 
-// add takes in the values of a record of the first metrics. All values of a request are of the moment at which it
-// was sent, so that its gaps stay together.
+// add adds the values of a record for the first metrics. All values of a request have its send time, so
+// that its gaps stay together.
 func (s *series) add(r *tacho.Record, v values) {
 	at := momentOf(r)
 	for i := range v {
@@ -61,7 +60,7 @@ func (s *series) add(r *tacho.Record, v values) {
 	}
 }
 
-// momentOf is when a record counts as observed.
+// momentOf returns the time at which a record counts as observed.
 func momentOf(r *tacho.Record) time.Duration {
 	if r.Sent == tacho.Never {
 		return r.Due
@@ -82,13 +81,13 @@ func (s *series) merge(o series) {
 	}
 }
 
-// balanced is when intervals are told of, or why they are not.
+// balanced is the window of the confidence intervals, or the reason there is none.
 type balanced struct {
-	*stat.Stretch
-	why stat.Warning // of nil
+	*stat.Window
+	why stat.Warning // if Window is nil
 }
 
-// addIntervals says how sure each of the statistics is.
+// addIntervals sets the confidence intervals of all statistics.
 func (s *Stats) addIntervals(one *stat.Series, values stat.Distribution, in balanced) {
 	set := func(mean func() *Interval, quantile func(q float64) *Interval) {
 		s.MeanInterval, s.MedianInterval = mean(), quantile(0.5)
@@ -97,12 +96,12 @@ func (s *Stats) addIntervals(one *stat.Series, values stat.Distribution, in bala
 			p.Interval = quantile(p.P / 100)
 		}
 	}
-	if in.Stretch == nil {
+	if in.Window == nil {
 		none := func() *Interval { return in.none(one, values) }
 		set(none, func(float64) *Interval { return none() })
 		return
 	}
-	sure, there := one.SureIn(values, in.Stretch)
+	sure, there := one.IntervalsIn(values, in.Window)
 	with := func(out *Interval, value func() float64) *Interval {
 		if out.Low != nil {
 			v := value()
@@ -116,27 +115,26 @@ func (s *Stats) addIntervals(one *stat.Series, values stat.Distribution, in bala
 		})
 }
 
-// none is why there is no interval of a series.
+// none returns the reason for a missing interval.
 func (b balanced) none(one *stat.Series, values stat.Distribution) *Interval {
 	out := &Interval{Warning: b.why}
 	if b.why != stat.Unsteady {
-		mean := one.Sure(values, nil).Mean
+		mean := one.Intervals(values, nil).Mean
 		if values.Std() == 0 {
-			return interval(mean, mean.Low) // all are alike
+			return interval(mean, mean.Low) // all values are equal
 		}
 		out.Effective, out.Warning = mean.Effective, cmp.Or(mean.Warning, b.why)
 	}
 	return out
 }
 
-// EffectiveSamples is how many independent values carry as much information about
-// the percentile p as those of the distribution; 0 if that is not known.
+// EffectiveSamples returns the effective sample size for the percentile p, or 0 if unknown.
 func (d *Dist) EffectiveSamples(p float64) int {
 	if d.Stats == nil {
 		return 0
 	}
 	in := d.Stats.At(p).Interval
-	if in == nil || in.Warning == stat.AtOnce || in.Warning == stat.Unsteady {
+	if in == nil || in.Warning == stat.Burst || in.Warning == stat.Unsteady {
 		return 0
 	}
 	return max(int(math.Round(in.Effective)), 1)

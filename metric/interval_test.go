@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
-	"tacho/metric"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
 )
 
-// A mean time has no interval that begins below 0, and some of these do without
-// that: a few requests are hundreds of times slower than the others.
+// The interval of a mean time never begins below 0. Some of these would, because a few requests are
+// hundreds of times slower than the others.
 func TestIntervalsOfTimesArePossible(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	atZero := 0

@@ -3,39 +3,39 @@ package metric
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
-	"tacho"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// A Backlog is how many requests were due and not over, at three moments of a
-// fixed rate: when those in flight should have come to a balance, at the last
-// due time, and midway. A server that keeps up has about as many at all of them.
-// Latencies do not tell: those of the last requests shrink again, for nothing
-// comes after them.
+// A Backlog counts unfinished requests (due and not finished) at three times of a run with a fixed
+// rate: when their number should be steady, at the last due time, and midway. If the server keeps up,
+// the three numbers are about equal. Latencies do not show this, because the last requests are faster
+// again: nothing comes after them.
 type Backlog struct {
-	SettledS float64 `json:"settled_s"` // when nearly all of the first tenth of the requests were over
+	SettledS float64 `json:"settled_s"` // when nearly all of the first tenth of the requests had finished
 	FromS    float64 `json:"from_s"`
 	ToS      float64 `json:"to_s"`
 	Early    int     `json:"early"`
 	Mid      int     `json:"mid"`
 	Late     int     `json:"late"`
-	Due      int     `json:"due"` // requests that became due between the first moment and the last
+	Due      int     `json:"due"` // requests due between FromS and ToS
 }
 
 const (
-	backlogMin   = 30  // requests, below which no growth is more than chance
-	backlogSigma = 2.5 // how far the server must be behind, in standard deviations of a Poisson count
+	backlogMin   = 30  // requests; with fewer, growth is indistinguishable from random variation
+	backlogSigma = 2.5 // growth above which the server fell behind, in standard deviations of a Poisson count
 )
 
-// backlog is nil where there is no fixed rate, or too little of it to say.
+// backlog returns nil if there is no fixed rate or too few requests.
 func (a *Accumulator) backlog(c Config) *Backlog {
 	all, dues := a.marks, a.dues
 	if c.RequestRate <= 0 || dues.n < backlogMin {
 		return nil
 	}
-	settled := balance(all, dues)
+	settled := settleTime(all, dues)
 	from, to := max(dues.first+dues.length()/3, settled), dues.last
 	mid := from + (to-from)/2
 	b := &Backlog{SettledS: settled.Seconds(), FromS: from.Seconds(), ToS: to.Seconds()}
@@ -54,14 +54,14 @@ func (a *Accumulator) backlog(c Config) *Backlog {
 		}
 	}
 	for _, n := range []*int{&b.Early, &b.Mid, &b.Late, &b.Due} {
-		*n *= a.thinned.of()
+		*n *= a.sampling.weight()
 	}
 	return b
 }
 
-// balance is when a server that keeps up has as many requests in flight as it
-// will have: when nearly all of the first tenth are over.
-func balance(all []marks, dues span) time.Duration {
+// settleTime returns when the number of requests in flight should be steady if the server keeps up:
+// when nearly all of the first tenth have finished.
+func settleTime(all []marks, dues span) time.Duration {
 	var ends []float64
 	for i := range all {
 		if m := &all[i]; m.due <= dues.first+dues.length()/10 {
@@ -71,8 +71,8 @@ func balance(all []marks, dues span) time.Duration {
 	return time.Duration(stat.New(ends).Quantile(0.9))
 }
 
-// growth is the part of the requests by which the server fell behind; false
-// where that may be chance.
+// growth returns the growth of the backlog as a share of the requests. It returns false if random
+// variation can explain the growth.
 func (b *Backlog) growth() (float64, bool) {
 	if b == nil || b.Due < backlogMin {
 		return 0, false
@@ -85,14 +85,14 @@ func (b *Backlog) growth() (float64, bool) {
 	return ratio(b.Late-b.Early, b.Due)
 }
 
-// QueueGrowth is the code of the rule that asks whether a server kept up.
+// QueueGrowth is the code of the rule that checks if a server kept up.
 const QueueGrowth = "queue-growth"
 
-// A CacheUse is what the server says of the prompts that begin a session: later
-// turns repeat what was said, and are found in its cache by design.
+// CacheUse holds the server's cache counts for the first prompts of sessions. Later turns repeat the
+// conversation and are in the cache by design.
 type CacheUse struct {
-	Prompt int  `json:"prompt"` // tokens, as the server counts
-	Cached int  `json:"cached"` // of Prompt
+	Prompt int  `json:"prompt"` // tokens counted by the server
+	Cached int  `json:"cached"` // part of Prompt
 	Turns  bool `json:"turns,omitempty"`
 }
 
@@ -108,9 +108,9 @@ func (c *CacheUse) merge(o *CacheUse) {
 	c.Prompt, c.Cached, c.Turns = c.Prompt+o.Prompt, c.Cached+o.Cached, c.Turns || o.Turns
 }
 
-// foundShare is the part of the prompt tokens that the server found in a cache:
-// by its answers, or else by its metrics page, which cannot tell turns apart
-// and counts a preempted request twice.
+// foundShare returns the share of prompt tokens found in the server's cache, as reported in the
+// answers. If the answers report nothing, foundShare uses the metrics page, which does not distinguish
+// turns and counts a preempted request twice.
 func foundShare(s *Summary) (float64, bool) {
 	if s.Cache.Cached > 0 {
 		return ratio(s.Cache.Cached, s.Cache.Prompt)
@@ -124,8 +124,8 @@ func foundShare(s *Summary) (float64, bool) {
 	return share, told
 }
 
-// surplusFound is what was found beyond what the prompts share among themselves
-// and what a chat template puts before each.
+// surplusFound returns the share found in the cache beyond the prefixes that prompts share with each
+// other and the chat template.
 func surplusFound(s *Summary) (float64, bool) {
 	found, told := foundShare(s)
 	if !told || s.Config.SharedShare == nil {
@@ -135,8 +135,8 @@ func surplusFound(s *Summary) (float64, bool) {
 	return max(found-*s.Config.SharedShare-frame, 0), true
 }
 
-// spread is the time over which a burst left, in milliseconds: up to the 99th
-// percentile, for a straggler is no stream. It is nil of any other load.
+// spread returns the time in which a burst was sent, in milliseconds, up to the 99th percentile, so
+// that one late request does not count. It is nil for any other load.
 func spread(c Config, all []marks, requests int) *float64 {
 	if c.RequestRate > 0 || c.MaxConcurrency > 0 && requests > c.MaxConcurrency {
 		return nil
@@ -160,8 +160,8 @@ func spread(c Config, all []marks, requests int) *float64 {
 	return &ms
 }
 
-// frontEnd is how many times the mean time per token that the server's engine
-// has is in ours.
+// frontEnd returns the time per token on the server's metrics page and our own mean TPOT, for the
+// server with the largest ratio.
 func frontEnd(s *Summary) (theirs, ours float64) {
 	for i := range s.Instruments {
 		in := &s.Instruments[i]
@@ -176,12 +176,12 @@ func frontEnd(s *Summary) (theirs, ours float64) {
 	return theirs, ours
 }
 
-// loadRules ask whether the server was under the load that the plan says.
+// loadRules check if the server was under the planned load.
 var loadRules = []Rule{
 	{
 		Code: "burst-spread", Unit: "share", Note: never, Degraded: 0.10, Invalid: 1,
-		Doc: "for a load that is due all at once: time in which 99 % of the requests left / median TTFT: the server got a stream of requests, not a burst, and batched it otherwise. Above 1 it had answered before the last left",
-		Do:  "give the client more CPU, or send fewer at once",
+		Doc:    "for a burst: time to send 99 % of the requests / median TTFT. The server received a stream of requests instead of a burst and batched them differently. Above 1, the server had answered before the last request was sent",
+		Action: "give the client more CPU or send fewer requests",
 		value: func(s *Summary) (float64, bool) {
 			first := s.Dist(TTFT).Stats
 			if first == nil {
@@ -192,55 +192,59 @@ var loadRules = []Rule{
 			}
 			return *s.SpreadMillis / first.Median, true
 		},
-		inWords: func(s *Summary, v float64) string {
-			return fmt.Sprintf("requests that were due at once left over %.1f ms, %s of the median time to the first token", *s.SpreadMillis, percent(v))
+		text: func(s *Summary, v float64) string {
+			m := TTFT
+			if s.Dist(m).Stats == nil {
+				m = E2EL
+			}
+			return fmt.Sprintf("sending the burst took %.1f ms, %s of the median %s", *s.SpreadMillis, percent(v), strings.ToUpper(m.Name))
 		},
 	},
 	{
 		Code: "cache", Unit: "share", Note: 0.01, Degraded: 0.05, Invalid: never,
-		Doc:   "prompt tokens that the server found in a cache, less those that prompts of this level share with each other / prompt tokens: it had seen these prompts before, and new ones take longer",
-		Do:    "use another --seed or other data, or empty the cache before each level (--flush-cache, or restart the server)",
-		value: surplusFound,
-		inWords: func(s *Summary, _ float64) string {
+		Doc:    "prompt tokens found in the server's cache, beyond the prefixes shared by prompts of this level / prompt tokens. The server had seen these prompts before, and new prompts take longer",
+		Action: "use another --seed or --flush-cache",
+		value:  surplusFound,
+		text: func(s *Summary, _ float64) string {
 			found, _ := foundShare(s)
-			return fmt.Sprintf("the server found %s of the prompt tokens in a cache where prompts of this load share %s", percent(found), percent(*s.Config.SharedShare))
+			return fmt.Sprintf("the server found %s of the prompt tokens in its cache, but the prompts share only %s", percent(found), percent(*s.Config.SharedShare))
 		},
 	},
 	{
 		Code: QueueGrowth, Unit: "share", Note: never, Degraded: 0.05, Invalid: never,
-		Doc:   fmt.Sprintf("at a fixed rate: growth of the number of requests that are due and not over / requests that became due meanwhile. It is counted from when that number should be steady (after a third of the schedule, when nearly all of the first tenth are over) to the last due time, if it grew in both halves and by more than %g standard deviations of a Poisson count", backlogSigma),
-		Do:    "lower --request-rate until the number in flight holds, or read the throughput alone",
-		value: func(s *Summary) (float64, bool) { return s.Backlog.growth() },
-		inWords: func(s *Summary, _ float64) string {
+		Doc:    fmt.Sprintf("at a fixed rate: growth of the number of unfinished requests (due and not finished) / requests due in the meantime. The interval begins when the number should be steady (after a third of the schedule, and when nearly all of the first tenth have finished) and ends at the last due time. The growth counts if it occurs in both halves and exceeds %g standard deviations of a Poisson count. Latencies then grow with the length of the run", backlogSigma),
+		Action: "lower --request-rate, or read the throughput alone",
+		value:  func(s *Summary) (float64, bool) { return s.Backlog.growth() },
+		text: func(s *Summary, _ float64) string {
 			b := s.Backlog
-			return fmt.Sprintf("the server did not keep up, and these latencies grow with the length of the run: %d requests waited for their end at %.1f s and %d at %.1f s", b.Early, b.FromS, b.Late, b.ToS)
+			return fmt.Sprintf("the server did not keep up (%d unfinished requests at %.1f s, %d at %.1f s)", b.Early, b.FromS, b.Late, b.ToS)
 		},
 	},
 	{
 		Code: "unsettled", Unit: "times", Note: 1, Degraded: 1.5, Invalid: never,
-		Doc: "at a fixed rate: time until nearly all of the first tenth of the requests were over / last due time. Above 1, the number in flight was still growing when the last request was due: requests are long, or the server cannot keep up",
-		Do:  "keep this rate up for several times as long (--num-prompts, --max-seconds), or lower it",
+		Doc:    "at a fixed rate: time until nearly all of the first tenth of the requests have finished / last due time. Above 1, the number in flight was still growing when the last request was due: requests are long, or the server cannot keep up",
+		Action: "send for longer (--num-prompts, --max-seconds)",
 		value: func(s *Summary) (float64, bool) {
 			if s.Backlog == nil || s.Backlog.ToS <= 0 {
 				return 0, false
 			}
 			return s.Backlog.SettledS / s.Backlog.ToS, true
 		},
-		inWords: func(s *Summary, _ float64) string {
-			return fmt.Sprintf("the first requests were over at %.1f s and the last was due at %.1f s, so latencies depend on the length of the run", s.Backlog.SettledS, s.Backlog.ToS)
+		text: func(s *Summary, _ float64) string {
+			return fmt.Sprintf("requests take %.1f s but the run only sent for %.1f s, so latencies depend on its length", s.Backlog.SettledS, s.Backlog.ToS)
 		},
 	},
 	unbuffered(Rule{
 		Code: "front-end", Unit: "times", Note: 1.5, Degraded: never, Invalid: never,
-		Doc: "our mean TPOT / mean time per token on the server's metrics page: tokens that its engine had ready left the server later",
-		Do:  "give the server more front-end processes or cores (vLLM: --api-server-count), and see that nothing between holds tokens back",
+		Doc:    "our mean TPOT / mean time per token on the server's metrics page. Tokens leave the server later than its engine produces them",
+		Action: "give its front end more processes or cores (vLLM --api-server-count)",
 		value: func(s *Summary) (float64, bool) {
 			theirs, ours := frontEnd(s)
 			return ours / max(theirs, math.SmallestNonzeroFloat64), theirs > 0
 		},
-		inWords: func(s *Summary, _ float64) string {
+		text: func(s *Summary, _ float64) string {
 			theirs, ours := frontEnd(s)
-			return fmt.Sprintf("the server says %.1f ms a token where %.1f ms arrive, so its front end, not its engine, is the limit", theirs, ours)
+			return fmt.Sprintf("the server reports %.1f ms per token, but tokens arrive every %.1f ms", theirs, ours)
 		},
 	}),
 }

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
-	"tacho/metric"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
 )
 
-// shared runs an engine that shares its speed among all requests in flight, as
-// a batch does, and serves at most limit at a time: arrivals are Poisson at rate
-// 1, and load is the part of its capacity that they ask for.
+// shared simulates an engine that shares its speed among all requests in flight, as a batch does, and
+// serves at most limit requests in parallel. Arrivals are Poisson at rate 1, and load is the share of
+// its capacity they need.
 func shared(r *rand.Rand, n, limit int, load float64) []tacho.Record {
 	type job struct{ due, left float64 }
 	records := make([]tacho.Record, 0, n)
@@ -53,21 +53,21 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 func grows(records []tacho.Record) bool {
 	var a metric.Accumulator
 	for i := range records {
-		_ = a.Add(&records[i]) // keeps in memory, and cannot fail
+		_ = a.Add(&records[i]) // in memory, cannot fail
 	}
 	s := a.Summary(metric.Config{RequestRate: 1})
 	return slices.ContainsFunc(s.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == "queue-growth" })
 }
 
-// A server that keeps up is seldom said not to, and one that does not is found
-// out, whether it shares its speed among all or has some wait.
+// The queue-growth rule rarely fires for a server that keeps up and finds a server that does not,
+// whether the server shares its speed or queues requests.
 func TestQueueGrowth(t *testing.T) {
 	const runs = 40
 	for _, c := range []struct {
 		n    int
 		load float64
-		most float64 // share of the runs in which it may be said to grow
-		low  float64 // and must be
+		most float64 // maximum share of runs with growth reported
+		low  float64 // minimum share
 	}{
 		{300, 0.5, 0, 0},
 		{300, 0.8, 0, 0},
@@ -91,8 +91,7 @@ func TestQueueGrowth(t *testing.T) {
 	}
 }
 
-// Requests longer than the run pile up at any server; that is no growth of its
-// making.
+// Requests longer than the run accumulate at any server. This is not growth.
 func TestLongRequestsAreNoGrowth(t *testing.T) {
 	var records []tacho.Record
 	for i := range 400 {
@@ -105,8 +104,8 @@ func TestLongRequestsAreNoGrowth(t *testing.T) {
 	}
 }
 
-// A burst is judged by the time over which it left, with a limit or without;
-// what is paced is no burst.
+// The burst rule uses the time in which the burst was sent, with or without a limit. A paced load is
+// not a burst.
 func TestBurstSpread(t *testing.T) {
 	of := func(config metric.Config, due func(i int) time.Duration, apart time.Duration) string {
 		var a metric.Accumulator
@@ -114,12 +113,12 @@ func TestBurstSpread(t *testing.T) {
 			rec := tacho.Record{Session: uint64(i), Timeline: tacho.NewTimeline(due(i)), Output: 1}
 			rec.Sent = due(i) + time.Duration(i)*apart
 			rec.Slot = rec.Due + time.Microsecond
-			if config.MaxConcurrency > 0 { // a closed loop: due when there is a slot
+			if config.MaxConcurrency > 0 { // a closed loop: due when a slot is free
 				rec.Due, rec.Slot = rec.Sent, rec.Sent
 			}
 			rec.Events = tacho.Events{{At: rec.Sent + 100*time.Millisecond}}
 			rec.End = rec.Sent + 100*time.Millisecond
-			_ = a.Add(&rec) // keeps in memory, and cannot fail
+			_ = a.Add(&rec) // in memory, cannot fail
 		}
 		s := a.Summary(config)
 		for _, r := range s.Verdict.Reasons {
@@ -140,7 +139,7 @@ func TestBurstSpread(t *testing.T) {
 	}{
 		{"at once", metric.Config{}, atOnce, 90 * time.Microsecond, ""},
 		{"over 20 ms", metric.Config{}, atOnce, 200 * time.Microsecond, "DEGRADED"},
-		{"over 200 ms", metric.Config{}, atOnce, 2 * time.Millisecond, "INVALID requests that were due at once left over 196.0 ms, 196.02 % of"},
+		{"over 200 ms", metric.Config{}, atOnce, 2 * time.Millisecond, "INVALID sending the burst took 196.0 ms, 196.02 % of"},
 		{"as many as the limit lets", metric.Config{MaxConcurrency: 100}, atOnce, 2 * time.Millisecond, "INVALID"},
 		{"more than the limit lets", metric.Config{MaxConcurrency: 10}, atOnce, time.Millisecond, ""},
 		{"paced", metric.Config{}, paced, time.Millisecond, ""},
@@ -151,8 +150,8 @@ func TestBurstSpread(t *testing.T) {
 	}
 }
 
-// What the server found in its cache beyond what prompts share by design is
-// told, by its answers or by its page; later turns do not count.
+// The cache rule reports tokens found in the cache beyond shared prefixes, from answers or from the
+// metrics page. Later turns do not count.
 func TestCacheBeyondSharing(t *testing.T) {
 	share := func(f float64) *float64 { return &f }
 	for _, c := range []struct {
@@ -164,7 +163,7 @@ func TestCacheBeyondSharing(t *testing.T) {
 		want   string
 	}{
 		{"nothing found", share(0), 0, -1, share(0), ""},
-		{"found", share(0), 40, -1, nil, "DEGRADED the server found 40.00 % of the prompt tokens in a cache where prompts of this load share 0.00 %"},
+		{"found", share(0), 40, -1, nil, "DEGRADED the server found 40.00 % of the prompt tokens in its cache, but the prompts share only 0.00 %"},
 		{"little found", share(0), 2, -1, nil, "NOTE"},
 		{"shared by design", share(0.5), 40, -1, nil, ""},
 		{"more than shared", share(0.2), 40, -1, nil, "DEGRADED"},
@@ -181,11 +180,11 @@ func TestCacheBeyondSharing(t *testing.T) {
 				}
 				rec := tacho.Record{Session: uint64(i), Turn: turn, Input: 100, Timeline: tacho.NewTimeline(0)}
 				rec.Usage = &tacho.Usage{Prompt: 100, Cached: cached}
-				_ = a.Add(&rec) // keeps in memory, and cannot fail
+				_ = a.Add(&rec) // in memory, cannot fail
 			}
 		}
 		s := a.Summary(metric.Config{SharedShare: c.shared})
-		s.Beside([]metric.Instruments{{PrefixHitShare: c.page}}, nil)
+		s.AddInstruments([]metric.Instruments{{PrefixHitShare: c.page}}, nil)
 		got := ""
 		for _, r := range s.Verdict.Reasons {
 			if r.Code == "cache" {

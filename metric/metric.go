@@ -1,19 +1,18 @@
-// Package metric holds the formulas, as data: each quantity is one Metric with
-// its name, its unit, its words and its function of a record, and nothing else
-// in the program computes it. An Accumulator gathers records and gives a
-// Summary; a Verdict says how far the summary can be trusted.
+// Package metric defines all formulas as data. Each quantity is one Metric with a name, a unit, a
+// description and a function of a record, and no other package computes it. An Accumulator collects
+// records and returns a Summary. A Verdict says how far the summary can be trusted.
 //
-// The definitions are those of vLLM's serving benchmark over our own marks: a
-// request starts when its first byte is written, and ends with its last token.
+// The definitions follow vLLM's serving benchmark, applied to our own timestamps: a request starts when
+// its first byte is written and ends with its last token.
 package metric
 
 import (
 	"time"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// A Unit is what a value counts.
+// A Unit is the unit of a value.
 type Unit string
 
 // The units.
@@ -27,17 +26,17 @@ const (
 
 // A Metric is the definition of one quantity.
 type Metric struct {
-	Name  string // stable: in JSON, in CSV, in SLOs
+	Name  string // stable: used in JSON, CSV and SLOs
 	Title string
 	Unit  Unit
-	Doc   string // the formula, in words
+	Doc   string // the formula in words
 	Of    func(r *tacho.Record, emit func(float64))
 
-	PerEvent     bool // a request has one value for each of its events
-	MoreIsBetter bool // an SLO is a least value, and not a most
+	PerEvent     bool // a request has one value for each event
+	MoreIsBetter bool // an SLO is a minimum, not a maximum
 
-	off  func(r *tacho.Record, value int) off          // of a classic metric: how far a value may be off
-	gaps func(r *tacho.Record, to []float64) []float64 // what Of emits, appended; nil: there is no value for each gap
+	off  func(r *tacho.Record, value int) off          // classic metrics only: how far a value may be off
+	gaps func(r *tacho.Record, to []float64) []float64 // appends the values that Of emits; nil if there is no value for each gap
 }
 
 // The four classic metrics.
@@ -69,13 +68,13 @@ var (
 	}
 	E2EL = &Metric{
 		Name: "e2el", Title: "End-to-end Latency", Unit: Millis,
-		Doc: "last token event - sent, or the end of an answer that has no tokens, as an embedding; successful requests",
+		Doc: "last token event - sent, or end of an answer without tokens (such as an embedding) - sent; successful requests",
 		Of:  ofSuccess(atSent, atLast), off: e2elOff,
 	}
 )
 
-// gaps appends the gaps between the token events of a success, of which there
-// are more than of all else.
+// gaps appends the gaps between the token events of a successful request. No other metric has as many
+// values.
 func gaps(r *tacho.Record, to []float64) []float64 {
 	if !r.OK() || len(r.Events) == 0 {
 		return to
@@ -89,8 +88,7 @@ func gaps(r *tacho.Record, to []float64) []float64 {
 	return to
 }
 
-// The same latencies counted from when the plan wanted the request sent, so
-// that a request held back by a full client is not a fast one.
+// Latencies from the due time include the time a request waited in an overloaded client.
 var (
 	TTFTDue = &Metric{
 		Name: "ttft_due", Title: "TTFT from due", Unit: Millis,
@@ -99,52 +97,51 @@ var (
 	}
 	E2ELDue = &Metric{
 		Name: "e2el_due", Title: "E2EL from due", Unit: Millis,
-		Doc: "last token event - due, or the end of an answer that has no tokens; successful requests",
+		Doc: "last token event - due, or end of an answer without tokens - due; successful requests",
 		Of:  ofSuccess(atDue, atLast),
 	}
 )
 
-// TTFTContent is apart from TTFT where a model thinks before it speaks.
+// TTFTContent differs from TTFT if a model reasons before it answers.
 var TTFTContent = &Metric{
 	Name: "ttft_content", Title: "Time to First Content Token", Unit: Millis,
-	Doc: "first token event with content, which is neither reasoning nor a tool call - sent; successful requests that have one",
+	Doc: "first token event with content (not reasoning, not a tool call) - sent; successful requests with such an event",
 	Of:  ofSuccess(atSent, atFirstContent),
 }
 
-// What the server says of itself. It can be held against what we saw; the
-// difference is the network, and whatever stands before the server.
+// Times reported by the server. The difference to our own measurements is the network and any proxy.
 var (
 	serverTTFT = &Metric{
 		Name: "server_ttft", Title: "Server's TTFT", Unit: Millis,
-		Doc: "time to first token by the server's own clock; successful requests of servers that tell it",
+		Doc: "time to first token, measured by the server; successful requests, if the server reports it",
 		Of:  ofServer(func(t *tacho.ServerTimes) time.Duration { return t.TTFT }),
 	}
 	serverQueue = &Metric{
 		Name: "server_queue", Title: "Server's queue", Unit: Millis,
-		Doc: "wait before the engine took the request up, by the server's own clock; successful requests of servers that tell it",
+		Doc: "wait in the server's queue, measured by the server; successful requests, if the server reports it",
 		Of:  ofServer(func(t *tacho.ServerTimes) time.Duration { return t.Queue }),
 	}
 	serverPrefill = &Metric{
 		Name: "server_prefill", Title: "Server's prefill", Unit: Millis,
-		Doc: "time to read the prompt, by the server's own clock; successful requests of servers that tell it",
+		Doc: "time to process the prompt, measured by the server; successful requests, if the server reports it",
 		Of:  ofServer(func(t *tacho.ServerTimes) time.Duration { return t.Prefill }),
 	}
 	serverDecode = &Metric{
 		Name: "server_decode", Title: "Server's decode", Unit: Millis,
-		Doc: "time to generate, by the server's own clock; successful requests of servers that tell it",
+		Doc: "time to generate the tokens, measured by the server; successful requests, if the server reports it",
 		Of:  ofServer(func(t *tacho.ServerTimes) time.Duration { return t.Decode }),
 	}
 	serverTotal = &Metric{
 		Name: "server_e2el", Title: "Server's E2EL", Unit: Millis,
-		Doc: "time of the whole request, by the server's own clock; successful requests of servers that tell it",
+		Doc: "total time of the request, measured by the server; successful requests, if the server reports it",
 		Of:  ofServer(func(t *tacho.ServerTimes) time.Duration { return t.Total }),
 	}
 )
 
-// serverService is the work itself, where the server tells it from the wait.
+// serverService is the service time without the wait, if the server reports both.
 var serverService = &Metric{
 	Name: "server_service", Title: "Server's service", Unit: Millis,
-	Doc: "prefill + decode, or else time of the whole request - wait in the queue, by the server's own clock; successful requests of servers that tell both",
+	Doc: "prefill + decode, otherwise total time - wait in the queue, measured by the server; successful requests, if the server reports these times",
 	Of: func(r *tacho.Record, emit func(float64)) {
 		switch t := r.Server; {
 		case !r.OK() || t == nil:
@@ -156,21 +153,20 @@ var serverService = &Metric{
 	},
 }
 
-// ServerSide are the metrics the server measures.
+// ServerSide are the metrics measured by the server.
 var ServerSide = []*Metric{serverTTFT, serverQueue, serverPrefill, serverDecode, serverService, serverTotal}
 
-// What the client itself did to the requests. All but Wait, which completes the
-// latencies of successful requests, count failed requests too: a client that is
-// late is late for all of them.
+// Delays inside the client. All but wait, which completes the latencies of successful requests, include
+// failed requests, because a late client is late for all requests.
 var (
 	Lag = &Metric{
 		Name: "lag", Title: "Client lag", Unit: Millis,
-		Doc: "sent - due; every request of which a byte was sent",
+		Doc: "sent - due; all requests with at least one byte sent",
 		Of:  ofAny(atDue, atSent),
 	}
 	Queue = &Metric{
 		Name: "queue", Title: "Client queue", Unit: Millis,
-		Doc: "slot - due: the wait for the concurrency limit; every request that got a slot",
+		Doc: "slot - due: the wait for the concurrency limit; all requests that got a slot",
 		Of:  ofAny(atDue, atSlot),
 	}
 	wait = &Metric{
@@ -180,22 +176,22 @@ var (
 	}
 	SendLag = &Metric{
 		Name: "send_lag", Title: "Send lag", Unit: Millis,
-		Doc: "sent - slot: what the client added after the limit let the request go; every request of which a byte was sent",
+		Doc: "sent - slot: delay added by the client after the limit admitted the request; all requests with at least one byte sent",
 		Of:  ofAny(atSlot, atSent),
 	}
 	connect = &Metric{
 		Name: "connect", Title: "Connect", Unit: Millis,
-		Doc: "connection ready - handed to the transport; every request that got a connection",
+		Doc: "connection ready - passed to the transport; all requests that got a connection",
 		Of:  ofAny(atStart, atConn),
 	}
 	write = &Metric{
 		Name: "write", Title: "Write", Unit: Millis,
-		Doc: "last byte written - first byte written; every request written in full",
+		Doc: "last byte written - first byte written; all requests written completely",
 		Of:  ofAny(atSent, atWrote),
 	}
 	ReadLag = &Metric{
 		Name: "read_lag", Title: "Read lag", Unit: Millis, PerEvent: true,
-		Doc: "token event in our hands - received by the kernel, one value for each event; requests stamped by the kernel or at the network device",
+		Doc: "token event read by the client - received by the kernel, one value for each event; requests with kernel or wire timestamps",
 		Of: func(r *tacho.Record, emit func(float64)) {
 			if r.Clock != tacho.KernelClock && r.Clock != tacho.WireClock {
 				return
@@ -207,7 +203,7 @@ var (
 	}
 )
 
-// What an event of several tokens hides: ITL is the gap between events.
+// ITL is the gap between events. These metrics show if an event contains several tokens.
 var (
 	TokensPerEvent = &Metric{
 		Name: "tokens_per_event", Title: "Tokens per Event", Unit: TokenCount,
@@ -219,8 +215,8 @@ var (
 		},
 	}
 	TokenGap = &Metric{
-		Name: "token_gap", Title: "Gap by Token", Unit: Millis, PerEvent: true,
-		Doc: "gap between successive token events / tokens in the later one, as the wire tells them or else as an event of the request has on average; one value for each gap; successful requests",
+		Name: "token_gap", Title: "Gap per Token", Unit: Millis, PerEvent: true,
+		Doc: "gap between successive token events / tokens in the later event, one value for each gap; the mean of the request if the protocol does not say how many tokens an event has; successful requests",
 		Of: func(r *tacho.Record, emit func(float64)) {
 			for _, gap := range tokenGaps(r, nil) {
 				emit(gap)
@@ -230,7 +226,7 @@ var (
 	}
 )
 
-// tokenGaps appends the gaps by token of a success.
+// tokenGaps appends the gaps per token of a successful request.
 func tokenGaps(r *tacho.Record, to []float64) []float64 {
 	if !r.OK() {
 		return to
@@ -241,8 +237,8 @@ func tokenGaps(r *tacho.Record, to []float64) []float64 {
 	return to
 }
 
-// tokensIn is how many tokens event i of r brought: as the wire tells it, or on
-// average; never less than one.
+// tokensIn returns the number of tokens in event i of r, or the mean of the request if the protocol
+// does not say. The result is at least 1.
 func tokensIn(r *tacho.Record, i int) float64 {
 	if n := r.Events[i].Tokens; n > 0 {
 		return float64(n)
@@ -250,7 +246,7 @@ func tokensIn(r *tacho.Record, i int) float64 {
 	return max(float64(r.Output)/float64(len(r.Events)), 1)
 }
 
-// What else there is to know of a request.
+// Further metrics of a request.
 var (
 	firstByte = &Metric{
 		Name: "first_byte", Title: "Time to First Byte", Unit: Millis,
@@ -259,7 +255,7 @@ var (
 	}
 	requestTime = &Metric{
 		Name: "request_time", Title: "Time per Request", Unit: Millis,
-		Doc: "end of the response - sent, usage and end mark included; successful requests",
+		Doc: "end of the response - sent, including usage and end mark; successful requests",
 		Of:  ofSuccess(atSent, atEnd),
 	}
 	streamRate = &Metric{
@@ -273,7 +269,7 @@ var (
 	}
 	inputLen = &Metric{
 		Name: "input_tokens", Title: "Input Tokens", Unit: TokenCount,
-		Doc: "prompt tokens by the server's count, or by the workload's where the server gives none; successful requests",
+		Doc: "prompt tokens counted by the server, otherwise by the workload; successful requests",
 		Of: func(r *tacho.Record, emit func(float64)) {
 			if r.OK() {
 				emit(float64(InputTokens(r)))
@@ -291,14 +287,14 @@ var (
 	}
 )
 
-// The places of metrics in Classic.
+// Indices of metrics in Classic.
 const (
 	indexTTFT, indexITL, indexE2EL = 0, 2, 3
 	classicCount                   = 4
-	exactCount                     = 6 // with those from due
+	exactCount                     = 6 // including the metrics from due
 )
 
-// All are the metrics, in the order they are shown: first the classic ones.
+// All are all metrics in display order, the classic ones first.
 var All = []*Metric{
 	TTFT, TPOT, ITL, E2EL,
 	TTFTDue, E2ELDue,
@@ -308,10 +304,10 @@ var All = []*Metric{
 	TTFTContent, serverTTFT, serverQueue, serverPrefill, serverDecode, serverService, serverTotal,
 }
 
-// Classic are the metrics that every classic report is about.
+// Classic are the metrics in every classic report.
 var Classic = All[:classicCount]
 
-// Named is the metric of that name, or nil.
+// Named returns the metric with the given name, or nil.
 func Named(name string) *Metric {
 	for _, m := range All {
 		if m.Name == name {
@@ -321,8 +317,8 @@ func Named(name string) *Metric {
 	return nil
 }
 
-// InputTokens is the length of the prompt: the server's count where it gave
-// one, else the workload's.
+// InputTokens returns the length of the prompt as counted by the server, or by the workload if the
+// server reports no count.
 func InputTokens(r *tacho.Record) int {
 	if r.Usage != nil && r.Usage.Prompt > 0 {
 		return r.Usage.Prompt
@@ -330,7 +326,7 @@ func InputTokens(r *tacho.Record) int {
 	return r.Input
 }
 
-// A mark is one moment of a record, tacho.Never where it did not come.
+// A mark returns one timestamp of a record, or tacho.Never.
 type mark func(*tacho.Record) time.Duration
 
 func atDue(r *tacho.Record) time.Duration   { return r.Due }
@@ -343,8 +339,8 @@ func atHead(r *tacho.Record) time.Duration  { return r.Head }
 func atEnd(r *tacho.Record) time.Duration   { return r.End }
 func atFirst(r *tacho.Record) time.Duration { return r.First() }
 
-// atLast is the end of an answer without tokens: only what has none by its
-// nature succeeds so.
+// atLast returns the end of an answer without tokens. Only answers of requests that generate no tokens
+// succeed without tokens.
 func atLast(r *tacho.Record) time.Duration {
 	if len(r.Events) == 0 {
 		return r.End
@@ -361,7 +357,7 @@ func atFirstContent(r *tacho.Record) time.Duration {
 	return tacho.Never
 }
 
-// ofAny is the time from one moment to another, where both came.
+// ofAny returns the time between two timestamps if both exist.
 func ofAny(from, to mark) func(*tacho.Record, func(float64)) {
 	return func(r *tacho.Record, emit func(float64)) {
 		a, b := from(r), to(r)
@@ -381,7 +377,7 @@ func ofSuccess(from, to mark) func(*tacho.Record, func(float64)) {
 	}
 }
 
-// ofServer is a time that the server gave.
+// ofServer returns a time reported by the server.
 func ofServer(part func(*tacho.ServerTimes) time.Duration) func(*tacho.Record, func(float64)) {
 	return func(r *tacho.Record, emit func(float64)) {
 		if r.OK() && r.Server != nil && part(r.Server) > 0 {

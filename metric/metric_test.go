@@ -7,15 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho"
-	"tacho/metric"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
 )
 
 const ms = time.Millisecond
 
-// success is a request with every mark: due at 100 ms, a slot 10 ms later, sent
-// 5 ms after that, tokens at the given offsets from sent, over 2 ms after the
-// last of them.
+// success returns a request with every timestamp: due at 100 ms, a slot 10 ms later, sent 5 ms after
+// that, tokens at the given offsets from sent, and the end 2 ms after the last token.
 func success(output int, tokensAt ...time.Duration) *tacho.Record {
 	r := &tacho.Record{Timeline: tacho.NewTimeline(100 * ms), Output: output, OutputFrom: tacho.FromUsage, Input: 10}
 	r.Slot, r.Start, r.Conn, r.Sent, r.Wrote = 110*ms, 111*ms, 113*ms, 115*ms, 116*ms
@@ -51,8 +50,8 @@ func tells(times tacho.ServerTimes) *tacho.Record {
 	return r
 }
 
-// cached is a request of whose prompt the server counted 40 tokens, and so many
-// of them from a cache.
+// cached returns a request with a prompt of 40 tokens, by the server's count, and the given number of
+// them from the cache.
 func cached(tokens int, tells bool) *tacho.Record {
 	r := success(1, 10*ms)
 	r.Usage = &tacho.Usage{Prompt: 40, Cached: tokens, TellsCached: tells}

@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
 func TestStallsOfDelayedAcknowledgements(t *testing.T) {
 	for name, c := range map[string]struct {
-		first, second float64 // milliseconds after the head
+		first, second float64 // milliseconds after the headers
 		stalls, short int
 	}{
 		"held back behind the head":        {40.2, 40.3, 1, 0},

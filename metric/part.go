@@ -6,27 +6,27 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"tacho"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// Counts are what is a plain count of records or events.
+// Counts are plain counts of records and events.
 type Counts struct {
 	DurationS float64 `json:"duration_s"` // from the start of the schedule to the last end of a request
 	Requests  int     `json:"requests"`
 	Completed int     `json:"completed"`
-	Inputs    int     `json:"inputs"`   // in the completed requests
-	Failed    int     `json:"failed"`   // canceled ones not counted
-	Canceled  int     `json:"canceled"` // stopped by us when the run ended
+	Inputs    int     `json:"inputs"`   // in completed requests
+	Failed    int     `json:"failed"`   // without canceled requests
+	Canceled  int     `json:"canceled"` // stopped by the client at the end of the run
 
 	Events          int `json:"events"`           // token events
-	CoalescedEvents int `json:"coalesced_events"` // of Events: time is an upper bound
+	CoalescedEvents int `json:"coalesced_events"` // of Events: the timestamp is an upper bound
 	RetriedConns    int `json:"retried_conns"`    // requests that needed more than one connection
-	Resent          int `json:"resent,omitempty"` // requests sent more than once, because the plan has retries
+	Resent          int `json:"resent,omitempty"` // requests sent more than once, because the plan allows retries
 }
 
-// Ended is how many requests succeeded or failed. Shares of failures are of these:
-// a canceled request did neither, because the run was stopped before it could.
+// Ended returns the number of requests that succeeded or failed. It is the denominator of failure
+// shares, because a canceled request did neither.
 func (c *Counts) Ended() int { return c.Completed + c.Failed }
 
 func (c *Counts) add(r *tacho.Record) {
@@ -49,7 +49,7 @@ func (c *Counts) add(r *tacho.Record) {
 	}
 	c.Events += len(r.Events)
 	if r.Clock == tacho.VirtualClock {
-		return // nothing was read, so nothing shared a read
+		return // simulated events share no reads
 	}
 	for i := range r.Events {
 		if r.Events[i].Coalesced() {
@@ -78,37 +78,37 @@ type part struct {
 	digests []stat.Digest // one for each metric
 }
 
-// values are those of one record, for each metric of a list.
+// values are the values of one record, for each metric of a list.
 type values []stat.Batch
 
 // of fills v with the values of a record.
-func (v values) of(r *tacho.Record, metrics []*Metric, w *witness) {
+func (v values) of(r *tacho.Record, metrics []*Metric, w *collector) {
 	for i, m := range metrics {
 		v[i].Values = w.values(m, r, v[i].Values[:0])
 		v[i].Ready()
 	}
 }
 
-// A witness hears the values of metrics.
-type witness struct {
-	heard []float64
-	hear  func(float64) // one for all metrics and records, as each would be garbage
+// A collector collects the values that metrics emit.
+type collector struct {
+	collected []float64
+	emit      func(float64) // one function for all metrics and records, to avoid an allocation for each
 }
 
-// values appends those of a record.
-func (w *witness) values(m *Metric, r *tacho.Record, to []float64) []float64 {
+// values appends the values of a record.
+func (w *collector) values(m *Metric, r *tacho.Record, to []float64) []float64 {
 	if m.gaps != nil {
 		return m.gaps(r, to)
 	}
-	if w.hear == nil {
-		w.hear = func(x float64) { w.heard = append(w.heard, x) }
+	if w.emit == nil {
+		w.emit = func(x float64) { w.collected = append(w.collected, x) }
 	}
-	w.heard = to
-	m.Of(r, w.hear)
-	return w.heard
+	w.collected = to
+	m.Of(r, w.emit)
+	return w.collected
 }
 
-// add takes a record in. Limit is the same for all of a part.
+// add adds a record. limit must be the same for all records of a part.
 func (p *part) add(r *tacho.Record, v values, limit int) {
 	p.Counts.add(r)
 	p.tokens.addRecord(r)
@@ -118,12 +118,11 @@ func (p *part) add(r *tacho.Record, v values, limit int) {
 	}
 }
 
-// briefLimit is how many values are kept one by one of the metrics that few
-// people look at. There are thirty of these, and a long run would hold more of
-// them than of all else.
+// briefLimit is the number of values kept individually for less important metrics. There are thirty of
+// them, and in a long run they would need more memory than everything else.
 const briefLimit = 1 << 15
 
-// ready makes digests if there are none, also after the merge of an empty part.
+// ready creates the digests if there are none, also after the merge of an empty part.
 func (p *part) ready(metrics, limit int) {
 	if len(p.digests) > 0 {
 		return
@@ -152,8 +151,9 @@ func (p *part) merge(o *part) {
 	}
 }
 
-// summarize has intervals where there are series, see stat.Series.SureIn. Metrics are told on all
-// processors: to sort a million values of each is most of the work.
+// summarize computes the distributions, with intervals if there are series (see
+// stat.Series.IntervalsIn). It uses all CPUs, because most of the work is to sort a million values of
+// each metric.
 func (p *part) summarize(metrics []*Metric, percentiles []float64, all series, in balanced) []Dist {
 	out := make([]Dist, len(metrics))
 	var next atomic.Int64
@@ -189,7 +189,7 @@ func (d *Dist) fill(digest *stat.Digest, values stat.Distribution, asked []float
 	if !digest.Exact() {
 		d.Stats.Error = stat.SketchError
 	}
-	for _, p := range slices.Concat(asked, always) {
+	for _, p := range slices.Concat(asked, alwaysShown) {
 		if !slices.ContainsFunc(d.Stats.Percentiles, func(v Percentile) bool { return v.P == p }) {
 			d.Stats.Percentiles = append(d.Stats.Percentiles, Percentile{P: p, Value: values.Quantile(p / 100)})
 		}
@@ -217,10 +217,10 @@ func (t *Tokens) addRecord(r *tacho.Record) {
 	}
 }
 
-// counters are those who may have counted the output, most trusted first.
+// counters are the sources of output counts, most trusted first.
 var counters = []tacho.CountSource{tacho.FromUsage, tacho.FromTokens, tacho.FromTokenizer, tacho.FromEvents, ""}
 
-// countedBy notes who counted n requests, in the order of trust.
+// countedBy adds n requests with the given count source, in the order of trust.
 func (t *Tokens) countedBy(source tacho.CountSource, n int) {
 	rank := slices.Index(counters, source)
 	i, found := slices.BinarySearchFunc(t.OutputBy, rank, func(c CountedBy, rank int) int { return slices.Index(counters, c.Source) - rank })
@@ -230,14 +230,14 @@ func (t *Tokens) countedBy(source tacho.CountSource, n int) {
 	t.OutputBy[i].Requests += n
 }
 
-// mostTokens bounds every sum of tokens. It is beyond all that a server can
-// have done, and the greatest whole number that every reader of JSON takes.
-const mostTokens = 1 << 53
+// maxTokens limits every sum of tokens. It is larger than any server can produce, and the largest
+// integer that every JSON reader accepts.
+const maxTokens = 1 << 53
 
-// add adds n to one of the sums of t, up to mostTokens.
+// add adds n to one of the sums of t, up to maxTokens.
 func (t *Tokens) add(sum *int, n int) {
-	if n >= mostTokens-*sum {
-		*sum, t.Saturated = mostTokens, true
+	if n >= maxTokens-*sum {
+		*sum, t.Saturated = maxTokens, true
 		return
 	}
 	*sum += n

@@ -10,43 +10,41 @@ import (
 	"strings"
 	"time"
 
-	"tacho/internal/spelling"
+	"github.com/tacho-bench/tacho/internal/spelling"
 )
 
-// A Quantity is one number of a level that has a name: a statistic of a metric,
-// or a figure of the whole.
+// A Quantity is one named number of a level: a statistic of a metric, or a figure of the level.
 type Quantity struct {
 	Name   string // ttft.p99, request_throughput
 	Title  string // TTFT p99, Requests
 	Unit   Unit
-	Metric *Metric // nil is a figure of the whole
-	P      float64 // of Metric: the percentile; 0 is the mean
-	Better int     // -1: less is better; 1: more is; 0: neither
-	// OfTheRun marks a figure that says how the run went, and not how the server
-	// did. It holds for an INVALID level, too.
+	Metric *Metric // nil for a figure of the level
+	P      float64 // percentile of Metric; 0 means the mean
+	Better int     // -1: less is better; 1: more is better; 0: neither
+	// OfTheRun marks a figure that describes the run, not the server. It is meaningful for an INVALID
+	// level too.
 	OfTheRun bool
 	of       func(*Summary) *float64
 }
 
-// The units of quantities alone.
+// Units used by quantities only.
 const (
 	RequestsPerSec Unit = "req/s"
 	percentUnit    Unit = "%"
-	// SeverityUnit is the unit of the quantity "verdict": 0 is VALID, 1 DEGRADED,
-	// 2 INVALID.
+	// SeverityUnit is the unit of the quantity "verdict": 0 is VALID, 1 DEGRADED, 2 INVALID.
 	SeverityUnit Unit = "verdict"
 )
 
 // severities are the values of the quantity "verdict".
 var severities = []Severity{Valid, Degraded, Invalid}
 
-// SeverityOf is the word for a value of the quantity "verdict".
+// SeverityOf returns the word for a value of the quantity "verdict".
 func SeverityOf(v float64) string {
 	return string(severities[min(max(int(v), 0), len(severities)-1)])
 }
 
-// wholes are the quantities of a whole level, beside Figures.
-var wholes = []Quantity{
+// levelQuantities are the quantities of a whole level, besides Figures.
+var levelQuantities = []Quantity{
 	{Name: "request_throughput", Title: "Requests", Unit: RequestsPerSec, Better: 1, of: served(func(t *Throughput) *float64 { return &t.RequestsPerS })},
 	{Name: "output_throughput", Title: "Output", Unit: TokensPerSec, Better: 1, of: served(func(t *Throughput) *float64 { return &t.OutputTokensPerS })},
 	{Name: "total_token_throughput", Title: "Total", Unit: TokensPerSec, Better: 1, of: served(func(t *Throughput) *float64 { return &t.TotalTokensPerS })},
@@ -70,15 +68,15 @@ var wholes = []Quantity{
 	{Name: "verdict", Title: "Verdict", Unit: SeverityUnit, Better: -1, OfTheRun: true, of: func(s *Summary) *float64 {
 		i := slices.Index(severities, s.Verdict.Severity)
 		if i < 0 {
-			return nil // nobody measured it, or somebody else did
+			return nil // predicted, or measured by another tool
 		}
 		v := float64(i)
 		return &v
 	}},
 }
 
-// unsentShare is the part of the sessions due before the end of the level that never
-// began; false if there were none.
+// unsentShare returns the share of sessions due before the end of the level but never sent. It returns
+// false if no session was due.
 func (s *Summary) unsentShare() (float64, bool) {
 	return ratio(s.Config.Unsent, s.Config.Unsent+s.Requests)
 }
@@ -92,7 +90,7 @@ func served(of func(*Throughput) *float64) func(*Summary) *float64 {
 	}
 }
 
-// Of is the number in a summary; false where the summary does not tell it.
+// Of returns the number in a summary, or false if the summary does not contain it.
 func (q *Quantity) Of(s *Summary) (float64, bool) {
 	if q.Metric == nil {
 		if v := q.of(s); v != nil {
@@ -114,22 +112,23 @@ func (q *Quantity) Of(s *Summary) (float64, bool) {
 	return stats.Percentiles[i].Value, true
 }
 
-// ParseQuantity reads the name of a quantity, as ttft.p99, tpot.mean, itl:p50,
-// request_throughput or failures.
+// ParseQuantity parses the name of a quantity, such as ttft.p99, tpot.mean, itl:p50, request_throughput
+// or failures.
 func ParseQuantity(text string) (Quantity, error) {
 	name, which, statistic := strings.Cut(strings.ToLower(strings.TrimSpace(text)), ".")
-	if before, after, colon := strings.Cut(name, ":"); colon { // as SLOs have it
+	if before, after, colon := strings.Cut(name, ":"); colon { // the syntax of SLOs
 		name, which, statistic = before, strings.TrimSuffix(after+"."+which, "."), true
 	}
+	name = ownName(name)
 	m := Named(name)
 	if m == nil {
-		q, found := wholeNamed(name)
+		q, found := levelQuantity(name)
 		if !found {
-			meant := cmp.Or(spelling.Meant(name, slices.Concat(names(All), wholeNames())), ":")
-			return q, fmt.Errorf("%q is no quantity%s write the name of a metric and a statistic, as ttft.p99 or tpot.mean, or one of %s (tacho metrics lists all)", text, meant, strings.Join(wholeNames(), ", "))
+			meant := cmp.Or(spelling.DidYouMean(name, slices.Concat(names(All), levelNames())), ":")
+			return q, fmt.Errorf("%q is not a known metric%s use a metric and a statistic, such as ttft.p99 or tpot.mean, or one of %s (tacho metrics lists all)", text, meant, strings.Join(levelNames(), ", "))
 		}
 		if statistic {
-			return q, fmt.Errorf("%s is one number for a level: write it without .%s", name, which)
+			return q, fmt.Errorf("%s is a single number per level: remove .%s", name, which)
 		}
 		return q, nil
 	}
@@ -143,9 +142,9 @@ func ParseQuantity(text string) (Quantity, error) {
 	case err == nil && strings.HasPrefix(which, "p") && p > 0 && p < 100:
 		q.P = p
 	case !statistic:
-		return q, fmt.Errorf("%s of which values? write %s.mean or %s.p99", name, name, name)
+		return q, fmt.Errorf("%s needs a statistic: use %s.mean or %s.p99", name, name, name)
 	default:
-		return q, fmt.Errorf("%q is no statistic: write mean, p50, p99 or p99.9", which)
+		return q, fmt.Errorf("%q is not a known statistic: use mean, p50, p99 or p99.9", which)
 	}
 	q.Name, q.Title = name+"."+which, strings.ToUpper(name)+" "+which
 	return q, nil
@@ -161,14 +160,14 @@ func direction(u Unit) int {
 	return 0
 }
 
-func wholeNamed(name string) (Quantity, bool) {
+func levelQuantity(name string) (Quantity, bool) {
 	switch name {
 	case "error", "errors", "failed":
 		name = "failures"
 	case "missing":
 		name = "unsent"
 	}
-	for _, q := range wholes {
+	for _, q := range levelQuantities {
 		if q.Name == name {
 			return q, true
 		}
@@ -185,26 +184,26 @@ func wholeNamed(name string) (Quantity, bool) {
 	return Quantity{}, false
 }
 
-func wholeNames() []string {
+func levelNames() []string {
 	var names []string
-	for _, q := range wholes {
+	for _, q := range levelQuantities {
 		names = append(names, q.Name)
 	}
 	return names
 }
 
-// A Condition is something that may be true of a level: ttft.p99>200ms. A
-// relative one is of how much more it is than in another level: ttft.p99>+10%.
+// A Condition is a comparison of a quantity with a limit: ttft.p99>200ms. A relative condition compares
+// the change against another level: ttft.p99>+10%.
 type Condition struct {
 	Quantity
-	Above    bool    // it holds above Limit, else below
-	Limit    float64 // in the unit of the quantity, or as a part of the other's where Relative
+	Above    bool    // true above Limit, else below
+	Limit    float64 // in the unit of the quantity, or relative to the other level if Relative
 	Relative bool
-	Text     string // as it was written
+	Text     string // as written by the user
 }
 
-// ParseConditions reads a list of conditions: "ttft.p99>200ms,failures>1%". It is
-// the one reader of --fail-if and --slo.
+// ParseConditions parses a list of conditions: "ttft.p99>200ms,failures>1%". Both --fail-if and --slo
+// use it.
 func ParseConditions(text string) ([]Condition, error) {
 	var out []Condition
 	for part := range strings.SplitSeq(text, ",") {
@@ -218,7 +217,7 @@ func ParseConditions(text string) ([]Condition, error) {
 		out = append(out, c)
 	}
 	if len(out) == 0 {
-		return nil, errors.New("it is empty: write limits, as ttft:p99<500ms,error<1%")
+		return nil, errors.New("no limits given: use a list such as ttft:p99<500ms,error<1%")
 	}
 	return out, nil
 }
@@ -226,7 +225,7 @@ func ParseConditions(text string) ([]Condition, error) {
 func parseCondition(part string) (Condition, error) {
 	at := strings.IndexAny(part, "<>")
 	if at < 0 {
-		return Condition{}, errors.New("it has neither < nor >: write one of them and a limit behind it, as 200ms")
+		return Condition{}, errors.New("< or > is missing: use a comparison such as ttft.p99<200ms")
 	}
 	q, err := ParseQuantity(part[:at])
 	if err != nil {
@@ -243,21 +242,21 @@ func parseCondition(part string) (Condition, error) {
 		c.Limit, err = parseAmount(q.Unit, limit)
 	}
 	if err != nil && q.Unit == SeverityUnit {
-		return c, fmt.Errorf("%q is no verdict: write verdict>valid or verdict>degraded", limit)
+		return c, fmt.Errorf("%q is not a verdict: use verdict>valid or verdict>degraded", limit)
 	}
 	if err != nil || math.IsNaN(c.Limit) || math.IsInf(c.Limit, 0) {
-		return c, fmt.Errorf("%q is no limit of %s: write a number in %s, as 5%s, or a difference as +10%%", limit, q.Name, q.Unit, q.Unit)
+		return c, fmt.Errorf("%q is not a limit of %s: use a number in %s, such as 5%s, or a difference such as +10%%", limit, q.Name, q.Unit, q.Unit)
 	}
 	return c, nil
 }
 
-// parseAmount reads a number with or without its unit. Times may be in any; what
-// is in percent may be a part of 1, too.
+// parseAmount parses a number with or without its unit. A time may have any time unit. A percentage may
+// be a fraction of 1.
 func parseAmount(u Unit, text string) (float64, error) {
 	if u == SeverityUnit {
 		i := slices.Index(severities, Severity(strings.ToUpper(text)))
 		if i < 0 {
-			return 0, errors.New("no verdict")
+			return 0, errors.New("not a verdict")
 		}
 		return float64(i), nil
 	}
@@ -266,7 +265,7 @@ func parseAmount(u Unit, text string) (float64, error) {
 	switch {
 	case err == nil && u == percentUnit && !unit:
 		if v < 0 || v >= 1 {
-			return 0, errors.New("neither percent nor a part of 1")
+			return 0, errors.New("neither a percentage nor a fraction of 1")
 		}
 		return 100 * v, nil
 	case err == nil || u != Millis:
@@ -276,7 +275,7 @@ func parseAmount(u Unit, text string) (float64, error) {
 	return float64(d) / 1e6, err
 }
 
-// Holds says whether it is true of a value.
+// Holds reports whether the condition is true for a value.
 func (c *Condition) Holds(v float64) bool {
 	if c.Above {
 		return v > c.Limit

@@ -6,41 +6,40 @@ import (
 	"strconv"
 	"strings"
 
-	"tacho/stat"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// Repeats are several runs of one load: how far they differ, and whether that is
-// more than each of them says of itself.
+// Repeats compare several runs of one load: how far the runs differ, and whether they differ by more
+// than their confidence intervals.
 type Repeats struct {
 	Runs    int      `json:"runs"`
-	Spreads []Spread `json:"spreads"` // throughput, then the latencies that the reports have
+	Spreads []Spread `json:"spreads"` // throughput, then the latencies shown in the reports
 }
 
-// A Spread is how far one figure differs between runs of one load.
+// A Spread is the variation of one figure between runs of one load.
 type Spread struct {
 	Figure   string   `json:"figure"` // as in "p99 ttft"
 	Unit     string   `json:"unit"`
-	Runs     int      `json:"runs"` // that have the figure
+	Runs     int      `json:"runs"` // runs with this figure
 	Mean     float64  `json:"mean"`
-	Std      float64  `json:"std"` // between runs, of n-1
+	Std      float64  `json:"std"` // sample standard deviation between runs
 	Min      float64  `json:"min"`
 	Max      float64  `json:"max"`
 	Interval Interval `json:"interval"` // of Mean
-	Within   *float64 `json:"within"`   // what each run says of itself, by its own interval, as a deviation like Std; nil: it does not say
+	Within   *float64 `json:"within"`   // standard deviation estimated from the intervals of single runs; nil if the runs have no intervals
 	Larger   Larger   `json:"larger,omitempty"`
 }
 
-// Larger is which of two is the larger: what lies between runs, or what a run
-// says of itself.
+// Larger says which variation is larger: between runs or within a run.
 type Larger string
 
-// The answers. Within is right where all that differs is chance within a run.
+// Within is correct if random variation within a run explains all differences.
 const (
 	Between Larger = "between"
 	Within  Larger = "within"
 )
 
-// Repeated is how far runs of one load differ; nil where there is only one.
+// Repeated returns the spread of runs of one load, or nil if there is only one.
 func Repeated(runs []*Summary) *Repeats {
 	if len(runs) < 2 {
 		return nil
@@ -89,7 +88,7 @@ func Repeated(runs []*Summary) *Repeats {
 	return out
 }
 
-// spreadOf is nil where fewer than two runs have the figure.
+// spreadOf returns nil if fewer than two runs have the figure.
 func spreadOf(runs []*Summary, of func(*Summary) (float64, *Interval, bool)) *Spread {
 	var values []float64
 	within, told := 0.0, 0
@@ -123,8 +122,7 @@ func spreadOf(runs []*Summary, of func(*Summary) (float64, *Interval, bool)) *Sp
 	return s
 }
 
-// Words say which is larger, the interval within a run or the spread between
-// runs; empty where no run says how sure it is.
+// Words says which variation is larger, within a run or between runs.
 func (r *Repeats) Words() string {
 	var between, within []string
 	for _, s := range r.Spreads {
@@ -137,11 +135,11 @@ func (r *Repeats) Words() string {
 	}
 	switch {
 	case len(between)+len(within) == 0:
-		return "no run can tell how sure it is, so the spread between runs is all there is to go by"
+		return "single runs have no confidence intervals, so use the spread between runs"
 	case len(between) == 0:
-		return "runs differ by no more than the interval of one run says: what differs is chance, and a longer run tells as much as several"
+		return "runs differ by no more than the interval of one run, so the difference is random variation and one longer run is as good as several"
 	case len(within) == 0:
-		return "runs differ by more than the interval of one run says: something changes from run to run, so trust the spread between runs and not one run"
+		return "runs differ by more than the interval of one run, so something changes between runs: trust the spread between runs, not a single run"
 	}
-	return fmt.Sprintf("runs differ by more than the interval of one run says in %s: trust the spread between runs there; in the others what differs is chance", strings.Join(between, ", "))
+	return fmt.Sprintf("runs differ by more than the interval of one run in %s: trust the spread between runs there; other differences are random variation", strings.Join(between, ", "))
 }

@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
-	"tacho/metric"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
 )
 
-// repeated are runs of 400 requests each, whose time to the first token is 50 ms
-// on average, and in run i by shift(i) more.
+// repeated returns runs of 400 requests each with a mean TTFT of 50 ms, plus shift(i) in run i.
 func repeated(rng *rand.Rand, runs int, shift func(i int) float64) []*metric.Summary {
 	var out []*metric.Summary
 	for run := range runs {
@@ -40,8 +39,8 @@ func spreadNamed(t *testing.T, r *metric.Repeats, figure string) metric.Spread {
 	return metric.Spread{}
 }
 
-// Where nothing but chance differs, runs differ by as much as each says of itself.
-// Where something changes from run to run, they differ by more, and that is said.
+// If only random variation differs, runs differ by as much as their intervals say. If something changes
+// between runs, they differ by more, and the text says so.
 func TestRepeats(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	wrong := 0

@@ -4,11 +4,11 @@ import (
 	"math"
 	"time"
 
-	"tacho"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// A moment is one mark of a request, tacho.Never where it did not come.
+// A moment returns one timestamp of a request, or tacho.Never.
 type moment func(*marks) time.Duration
 
 func due(m *marks) time.Duration  { return m.due }
@@ -16,23 +16,22 @@ func slot(m *marks) time.Duration { return m.slot }
 func sent(m *marks) time.Duration { return m.sent }
 func end(m *marks) time.Duration  { return m.end }
 
-// peaks are nil where no request succeeded. The first two are counted exactly
-// as vLLM does: seconds are cut from the first start of a successful request, a
-// token event is one token, and a request is in every second it touches. Both
-// mislead (several tokens in an event, requests one after another in a second),
-// so the others say how many tokens came in any second, and how many requests
-// were in flight at one moment.
+// peaks returns nil if no request succeeded. The first two peaks follow vLLM exactly: seconds are
+// counted from the first start of a successful request, a token event counts as one token, and a
+// request counts in every second it is active. Both mislead if events contain several tokens or
+// requests follow each other within a second. So the other two peaks give the tokens in any period of
+// one second and the requests in flight at the same time.
 func (a *Accumulator) peaks() *Peaks {
 	origin, ok := origin(a.marks)
-	if a.thinned.every > 0 {
-		origin = a.thinned.origin
+	if a.sampling.every > 0 {
+		origin = a.sampling.origin
 	}
 	if !ok {
 		return nil
 	}
 	p := a.arrivals.peaks(origin)
 	second := func(at time.Duration) time.Duration { return (at - origin) / time.Second }
-	p.TouchingASecond = a.peakOverlap(&a.thinned.seconds,
+	p.TouchingASecond = a.peakOverlap(&a.sampling.seconds,
 		func(m *marks) time.Duration {
 			if !m.streamed() {
 				return tacho.Never
@@ -40,11 +39,11 @@ func (a *Accumulator) peaks() *Peaks {
 			return second(m.sent)
 		},
 		func(m *marks) time.Duration { return second(m.last) + 1 })
-	p.InFlight = a.peakOverlap(&a.thinned.flying, sent, end)
+	p.InFlight = a.peakOverlap(&a.sampling.flying, sent, end)
 	return &p
 }
 
-// origin is when the first successful request was sent.
+// origin returns the send time of the first successful request.
 func origin(all []marks) (at time.Duration, ok bool) {
 	at = time.Duration(math.MaxInt64)
 	for i := range all {
@@ -55,17 +54,16 @@ func origin(all []marks) (at time.Duration, ok bool) {
 	return at, at < math.MaxInt64
 }
 
-// peakOverlap is that of all records: counted, or by the marks if all are kept.
+// peakOverlap returns the peak over all records: counted, or from the marks if all are kept.
 func (a *Accumulator) peakOverlap(counted *overlap, from, to moment) int {
-	if a.thinned.every > 0 {
+	if a.sampling.every > 0 {
 		return counted.peak()
 	}
 	return peakOverlap(a.marks, from, to)
 }
 
-// peakOverlap is the greatest number of records under way at one moment. A
-// record is under way from its first moment up to, not including, its second;
-// one without both is not counted.
+// peakOverlap returns the largest number of records active at the same time. A record is active in
+// [from, to). A record without both timestamps does not count.
 func peakOverlap(all []marks, from, to moment) int {
 	begins, ends := make([]time.Duration, 0, len(all)), make([]time.Duration, 0, len(all))
 	for i := range all {
@@ -76,18 +74,18 @@ func peakOverlap(all []marks, from, to moment) int {
 	}
 	stat.SortTimes(begins)
 	stat.SortTimes(ends)
-	over, peak := 0, 0
+	ended, peak := 0, 0
 	for i, at := range begins {
-		for ends[over] <= at {
-			over++
+		for ends[ended] <= at {
+			ended++
 		}
-		peak = max(peak, i+1-over)
+		peak = max(peak, i+1-ended)
 	}
 	return peak
 }
 
-// rate compares the schedule with what came of it, over the requests that were
-// sent: n requests make n-1 intervals. It is nil with fewer than two.
+// rate compares the scheduled and achieved rate of the requests sent. n requests have n-1 intervals. It
+// returns nil with fewer than two requests.
 func rate(dues, sents span) *Rate {
 	if dues.n < 2 {
 		return nil
@@ -100,7 +98,7 @@ type span struct {
 	first, last time.Duration
 }
 
-// add takes in one moment of a request, if that was sent.
+// add adds a timestamp of a request, if the request was sent.
 func (s *span) add(m *marks, at moment) {
 	if m.sent != tacho.Never {
 		s.merge(&span{1, at(m), at(m)})
@@ -118,7 +116,7 @@ func (s *span) merge(o *span) {
 
 func (s span) length() time.Duration { return s.last - s.first }
 
-// perS is nil where all was at once.
+// perS returns nil if all timestamps are equal.
 func (s span) perS() *float64 {
 	if s.length() <= 0 {
 		return nil
@@ -127,10 +125,10 @@ func (s span) perS() *float64 {
 	return &perS
 }
 
-// driftMin is how many requests it takes to speak of a tenth of them.
+// driftMin is the number of requests needed to compute tenths.
 const driftMin = 20
 
-// drift is nil where too few requests were sent.
+// drift returns nil if too few requests were sent.
 func drift(all []marks, origin moment) *Drift {
 	type send struct{ origin, sent time.Duration }
 	sends := make([]send, 0, len(all))

@@ -2,19 +2,18 @@ package metric
 
 import "slices"
 
-// A Section is a part of the classic report: the statistics of one metric,
-// under the name that vLLM's serving benchmark has for it.
+// A Section is a part of the classic report: the statistics of one metric, with the name used by vLLM's
+// serving benchmark.
 type Section struct {
 	*Metric
-	Key   string // in --percentile-metrics, and in the keys of its JSON
-	Label string // in its lines
+	Key   string // in --percentile-metrics and in JSON keys
+	Label string // in the lines of the report
 	Title string
-	shown func(c *Config) bool // beside being asked for
+	shown func(c *Config) bool // condition besides being selected
 }
 
-// Sections are the sections of a classic report, in its order. Those about the
-// client's queue are there where a limit can make requests wait, and the second
-// where they have times of their own besides.
+// Sections are the sections of a classic report, in order. The sections about the client's queue appear
+// if a concurrency limit can delay requests. The second one also needs a request rate.
 var Sections = withLatencies([]Section{
 	{TTFT, TTFT.Name, "TTFT", TTFT.Title, generates},
 	{TPOT, TPOT.Name, "TPOT", TPOT.Title, generates},
@@ -26,8 +25,8 @@ var Sections = withLatencies([]Section{
 	}},
 })
 
-// withLatencies adds a section for every other latency: the reference has none,
-// so it is there for who asks for it by name.
+// withLatencies adds a section for every other latency. vLLM has no such section, so it appears only if
+// it is selected by name.
 func withLatencies(list []Section) []Section {
 	for _, m := range All {
 		known := slices.ContainsFunc(list, func(s Section) bool { return s.Metric == m })
@@ -40,10 +39,10 @@ func withLatencies(list []Section) []Section {
 
 func generates(c *Config) bool { return !c.Pools }
 
-// Shows says whether a report of c has the section.
+// Shows reports whether a report of c contains the section.
 func (c *Config) Shows(s *Section) bool { return slices.Contains(c.Metrics, s.Key) && s.shown(c) }
 
-// SectionKeys are the keys of all sections, in their order.
+// SectionKeys returns the keys of all sections in order.
 func SectionKeys() []string {
 	var keys []string
 	for i := range Sections {

@@ -5,49 +5,49 @@ import (
 	"math"
 	"time"
 
-	"tacho/stat"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// Settled is the time that intervals are of. A run begins with an empty server and ends with
-// one that empties, and both are faster than the steady state. So the requests of one horizon
-// at each end are left out. The horizon is the p95 of E2EL: after that time nearly
-// all requests are over that were sent before.
+// Settled is the time window of the confidence intervals. A run begins with an empty server and ends
+// with a draining one, and both phases are faster than the steady state. So the window excludes one
+// horizon at each end. The horizon is the p95 of E2EL: after this time, nearly all requests sent before
+// have finished.
 type Settled struct {
 	FromS    float64 `json:"start_s"`
 	ToS      float64 `json:"end_s"`
 	HorizonS float64 `json:"horizon_s"`
-	Requests int     `json:"requests"` // sent in it
+	Requests int     `json:"requests"` // sent in the window
 
-	RequestsPerS         float64   `json:"requests_per_s"` // successes that ended in it
+	RequestsPerS         float64   `json:"requests_per_s"` // successful requests that ended in the window
 	RequestsInterval     *Interval `json:"requests_per_s_interval"`
-	OutputTokensPerS     float64   `json:"output_tokens_per_s"` // that came in it
+	OutputTokensPerS     float64   `json:"output_tokens_per_s"` // tokens that arrived in the window
 	OutputTokensInterval *Interval `json:"output_tokens_per_s_interval"`
 }
 
 const (
-	horizonQuantile = 0.95 // of E2EL
-	settledParts    = 128  // into which the time is cut to see how throughput varies: many more than waves are looked at
+	horizonQuantile = 0.95 // quantile of E2EL
+	settledParts    = 128  // parts of the window to measure the variation of throughput; many more than waves
 )
 
-// settled is the time between two moments without what depends on the ends of the run.
-func (a *Accumulator) settled(sents []*marks, from, to time.Duration) *stat.Stretch {
+// settled returns the window between two times without the horizon at the ends of the run.
+func (a *Accumulator) settled(sents []*marks, from, to time.Duration) *stat.Window {
 	var took []float64
 	for _, m := range sents {
 		if m.ok {
-			took = append(took, float64(m.over()-m.sent))
+			took = append(took, float64(m.finished()-m.sent))
 		}
 	}
 	h := time.Duration(stat.New(took).Quantile(horizonQuantile))
 	last := sents[len(sents)-1].sent
-	return &stat.Stretch{From: from + h, To: min(to, last-h), Horizon: h, Requests: &a.series[indexE2EL]}
+	return &stat.Window{From: from + h, To: min(to, last-h), Horizon: h, Requests: &a.series[indexE2EL]}
 }
 
-// unsettled is why requests of a stretch were not in balance; empty: they were.
-func (a *Accumulator) unsettled(s *Summary, sents []*marks, st *stat.Stretch) string {
+// unsettled returns why requests in a window were not in steady state, or "" if they were.
+func (a *Accumulator) unsettled(s *Summary, sents []*marks, st *stat.Window) string {
 	if growth, grew := s.Backlog.growth(); grew && growth > 0.05 {
 		return OverSaturate
 	}
-	if need := stat.LeastHorizons * st.Horizon; st.To-st.From < need {
+	if need := stat.MinHorizons * st.Horizon; st.To-st.From < need {
 		first, last := sents[0].sent, sents[len(sents)-1].sent
 		longer := float64(last-first+need-(st.To-st.From)) / float64(max(last-first, 1))
 		return fmt.Sprintf("%s (E2EL p95 %.3g s): run longer (--num-prompts %d)", ShortRun, st.Horizon.Seconds(), roundUp(longer*float64(a.sents.n)))
@@ -55,7 +55,7 @@ func (a *Accumulator) unsettled(s *Summary, sents []*marks, st *stat.Stretch) st
 	var latencies stat.Series
 	for _, m := range sents {
 		if m.ok && m.sent >= st.From && m.sent < st.To {
-			latencies.Add(m.sent-st.From, millis(m.over()-m.sent))
+			latencies.Add(m.sent-st.From, millis(m.finished()-m.sent))
 		}
 	}
 	if latencies.Trend() {
@@ -64,16 +64,16 @@ func (a *Accumulator) unsettled(s *Summary, sents []*marks, st *stat.Stretch) st
 	return ""
 }
 
-// roundUp rounds up to two digits.
+// roundUp rounds up to two significant digits.
 func roundUp(x float64) int {
 	unit := math.Pow(10, math.Floor(math.Log10(max(x, 1)))-1)
 	return int(math.Ceil(x/unit) * unit)
 }
 
-// measureSettled is what a stretch gave. Only the throughput of a closed loop has an
-// interval: requests at a rate are served at that rate.
-func (a *Accumulator) measureSettled(sents []*marks, st *stat.Stretch, closed bool) *Settled {
-	each := float64(a.thinned.of())
+// measureSettled measures the throughput in a window. Only the throughput of a closed loop has an
+// interval, because an open loop is served at the rate it sends.
+func (a *Accumulator) measureSettled(sents []*marks, st *stat.Window, closed bool) *Settled {
+	each := float64(a.sampling.weight())
 	sent, ended, tokens := make([]float64, settledParts), make([]float64, settledParts), make([]float64, settledParts)
 	count := func(parts []float64, at time.Duration, n float64) {
 		if at >= st.From && at < st.To {
@@ -84,7 +84,7 @@ func (a *Accumulator) measureSettled(sents []*marks, st *stat.Stretch, closed bo
 	for _, m := range sents {
 		count(sent, m.sent, each)
 		if m.ok {
-			count(ended, m.over(), each)
+			count(ended, m.finished(), each)
 		}
 	}
 	n, arrival := a.arrivals.ordered()
@@ -99,7 +99,7 @@ func (a *Accumulator) measureSettled(sents []*marks, st *stat.Stretch, closed bo
 		if !closed {
 			return perS, &Interval{Value: &perS, Warning: stat.Offered}
 		}
-		in = interval(st.SureRate(counts, sent), 0)
+		in = interval(st.RateInterval(counts, sent), 0)
 		in.Value = &perS
 		return perS, in
 	}

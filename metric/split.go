@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// An EndpointSummary is the part of a stage that went to one of several servers.
+// An EndpointSummary is the part of a stage sent to one of several servers.
 type EndpointSummary struct {
 	Endpoint     string           `json:"endpoint"`
 	Requests     int              `json:"requests"`
 	Completed    int              `json:"completed"`
-	Failed       int              `json:"failed"` // canceled ones not counted
+	Failed       int              `json:"failed"` // without canceled requests
 	OutputTokens int              `json:"output_tokens"`
-	Dists        `json:"metrics"` // of the classic ones
+	Dists        `json:"metrics"` // the classic metrics
 }
 
-// endpoints are the parts by server; nil where there is one server only.
+// endpoints returns the parts by server, or nil if there is only one server.
 func (p *parts) endpoints(percentiles []float64) []EndpointSummary {
 	if p.values[endpointKey] < 2 {
 		return nil

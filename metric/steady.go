@@ -6,84 +6,82 @@ import (
 	"slices"
 	"time"
 
-	"tacho"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// defaultSteadyThreshold is the part of the concurrency limit from which on a
-// closed loop is full.
+// defaultSteadyThreshold is the share of the concurrency limit above which a closed loop counts as
+// full.
 const defaultSteadyThreshold = 0.95
 
-// A SteadyState is whether a run was in balance: when, and what it gave then.
-// It stands beside the figures of the whole run and never in their place.
+// A SteadyState describes the steady state of a run. It is an addition to the figures of the whole run
+// and never replaces them.
 type SteadyState struct {
-	Window *Window `json:"window"`            // nil: there is none
-	WhyNot string  `json:"why_not,omitempty"` // there is none
-	Little *Little `json:"little"`            // while a closed loop was full, or while requests were sent at a rate; nil where all left at once
-	WarmUp *WarmUp `json:"warm_up"`           // nil: the first requests were like the others
+	Window *Window `json:"window"`            // nil if there is none
+	WhyNot string  `json:"why_not,omitempty"` // why there is no window
+	Little *Little `json:"little"`            // while a closed loop was full, or while requests were sent at a rate; nil for a burst
+	WarmUp *WarmUp `json:"warm_up"`           // nil if the first requests were like the others
 
-	Settled      *Settled `json:"settled"`                 // what intervals are of; nil: there are none
-	WhyUnsettled string   `json:"why_unsettled,omitempty"` // there are none
+	Settled      *Settled `json:"settled"`                 // the window of the confidence intervals; nil if there are none
+	WhyUnsettled string   `json:"why_unsettled,omitempty"` // why there are no confidence intervals
 }
 
-// Why there is no window.
+// Reasons for a missing steady state.
 const (
-	AllAtOnce    = "requests left at once"
+	AllAtOnce    = "all requests were sent in one burst"
 	TooShort     = "too few requests"
-	NeverFull    = "the limit was never reached"
-	OverSaturate = "the server fell behind all the time: its queue grew to the end"
-	StillMoving  = "latencies still rose or fell at the end"
-	ShortRun     = "the run was too short beside its requests"
-	ShortWindow  = "the time in balance was too short to rely on"
-	LittleIsOff  = "Little's law is off by more than a tenth"
+	NeverFull    = "the concurrency limit was never reached"
+	OverSaturate = "the server fell behind and its queue grew until the end"
+	StillMoving  = "latencies were still rising or falling at the end"
+	ShortRun     = "the run was too short for its latencies"
+	ShortWindow  = "the steady state was too short"
+	LittleIsOff  = "Little's law is off by more than 10 %"
 )
 
-// A Window is the time in which a run was in balance: with a limit and no rate,
-// from when as many requests as Least were first in flight until they were for
-// the last time; at a rate, that of Settled.
+// A Window is the steady state of a run. In a closed loop it extends from the first to the last time
+// with at least Least requests in flight. At a request rate it is the window of Settled.
 type Window struct {
 	FromS     float64 `json:"start_s"`
 	ToS       float64 `json:"end_s"`
-	Threshold float64 `json:"threshold,omitempty"`       // of the limit
+	Threshold float64 `json:"threshold,omitempty"`       // share of the limit
 	Least     int     `json:"least_in_flight,omitempty"` // Threshold x limit
-	Requests  int     `json:"requests"`                  // sent in it
-	Completed int     `json:"completed"`                 // successes that ended in it
-	Share     float64 `json:"share"`                     // Requests of all that were sent
+	Requests  int     `json:"requests"`                  // sent in the window
+	Completed int     `json:"completed"`                 // successful requests that ended in the window
+	Share     float64 `json:"share"`                     // Requests / all requests sent
 
 	RequestsPerS     float64          `json:"requests_per_s"`
-	InputTokensPerS  float64          `json:"input_tokens_per_s"` // of requests sent in it
+	InputTokensPerS  float64          `json:"input_tokens_per_s"` // of requests sent in the window
 	OutputTokensPerS float64          `json:"output_tokens_per_s"`
-	Dists            `json:"metrics"` // ttft, tpot and e2el of successful requests sent in it
+	Dists            `json:"metrics"` // ttft, tpot and e2el of successful requests sent in the window
 }
 
-// Little is Little's law: so many requests are in flight as come in a second,
-// times the seconds that each takes. Where the two sides differ, the system was
-// not in balance, or requests were lost sight of.
+// Little checks Little's law: the mean number of requests in flight is the arrival rate times the mean
+// latency. If the two sides differ, the run was not in steady state, or requests are missing.
 type Little struct {
 	InFlight      float64 `json:"mean_in_flight"`
 	SentPerS      float64 `json:"sent_per_s"`
-	LatencyMillis float64 `json:"mean_latency_ms"` // from sent to end, of those requests, failed ones too
+	LatencyMillis float64 `json:"mean_latency_ms"` // from sent to end, of these requests, including failed ones
 	Off           float64 `json:"off"`             // SentPerS x latency / InFlight - 1
 }
 
-// A WarmUp is a start that was unlike the rest.
+// A WarmUp is a start that differs from the rest of the run.
 type WarmUp struct {
 	Metric      string  `json:"metric"`
-	Requests    int     `json:"requests"` // the first to be sent
-	FirstMillis float64 `json:"first_ms"` // mean of these
+	Requests    int     `json:"requests"` // number of first requests
+	FirstMillis float64 `json:"first_ms"` // mean of the first requests
 	RestMillis  float64 `json:"rest_ms"`
 }
 
 const (
-	steadyMin   = 30  // requests, below which nothing can be said
-	shortWindow = 0.1 // of the run
-	littleOff   = 0.1 // beyond which what was under way at both ends of a window counts too much
-	warmUpTimes = 1.1 // that the first requests took as long as the others, or the others as they
-	startShare  = 0.2 // of the run: a change after that is none of its start
-	startLeast  = 5   // requests at the very start that must be unlike the rest: one alone is random variation
+	steadyMin   = 30  // minimum number of requests
+	shortWindow = 0.1 // share of the run
+	littleOff   = 0.1 // maximum error of Little's law; above it, requests active at the ends of the window matter too much
+	warmUpTimes = 1.1 // minimum ratio of the latencies of the first requests and the others
+	startShare  = 0.2 // share of the run; a later change is not a warm-up
+	minStart    = 5   // minimum number of requests that must differ; a single one is random variation
 )
 
-// steady is nil where no request was sent. It also says when intervals are told of.
+// steady returns nil if no request was sent. It also returns the window of the confidence intervals.
 func (a *Accumulator) steady(s *Summary) (*SteadyState, balanced) {
 	c := &s.Config
 	sents := a.inOrder()
@@ -94,7 +92,7 @@ func (a *Accumulator) steady(s *Summary) (*SteadyState, balanced) {
 	closed := c.RequestRate <= 0 && c.MaxConcurrency > 0
 	if c.RequestRate <= 0 && (!closed || a.sents.n <= c.MaxConcurrency) && sents[len(sents)-1].sent-sents[0].sent < sents[0].end-sents[0].sent {
 		out.WhyNot, out.WhyUnsettled = AllAtOnce, AllAtOnce
-		return out, balanced{why: stat.AtOnce}
+		return out, balanced{why: stat.Burst}
 	}
 	if len(sents) < steadyMin {
 		out.WhyNot, out.WhyUnsettled = TooShort, TooShort
@@ -105,12 +103,12 @@ func (a *Accumulator) steady(s *Summary) (*SteadyState, balanced) {
 	from, to := sents[0].sent, sents[len(sents)-1].sent
 	var w *Window
 	if closed {
-		w, from, to = fullWindow(c, sents, a.thinned.of(), from, to)
+		w, from, to = fullWindow(c, sents, a.sampling.weight(), from, to)
 	}
 	st := a.settled(sents, from, to)
 	if out.WarmUp != nil {
 		st.From = max(st.From, sents[first].sent)
-		out.WarmUp.Requests *= a.thinned.of()
+		out.WarmUp.Requests *= a.sampling.weight()
 	}
 	out.WhyUnsettled = a.unsettled(s, sents, st)
 	switch {
@@ -122,7 +120,7 @@ func (a *Accumulator) steady(s *Summary) (*SteadyState, balanced) {
 			from, to = st.From, st.To
 		}
 	}
-	out.Little = little(sents, a.thinned.of(), from, to)
+	out.Little = little(sents, a.sampling.weight(), from, to)
 	if w != nil && out.WhyNot == "" {
 		out.WhyNot = unreliable(c, sents, out.Little, to-from)
 	}
@@ -135,10 +133,10 @@ func (a *Accumulator) steady(s *Summary) (*SteadyState, balanced) {
 	}
 	st.Fixed = fixedNumber(s)
 	out.Settled = a.measureSettled(sents, st, closed)
-	return out, balanced{Stretch: st}
+	return out, balanced{Window: st}
 }
 
-// inOrder are the requests that were sent, in the order of their sending.
+// inOrder returns the requests that were sent, in the order of their send times.
 func (a *Accumulator) inOrder() []*marks {
 	sents := make([]*marks, 0, len(a.marks))
 	for i := range a.marks {
@@ -152,8 +150,8 @@ func (a *Accumulator) inOrder() []*marks {
 	return sents
 }
 
-// unreliable is why figures of a window would mislead; empty if they do not. A window
-// is as long as asked for, or a tenth of the run.
+// unreliable returns why the figures of a window would mislead, or "" if they do not. The minimum
+// length of a window is configured, or a tenth of the run.
 func unreliable(c *Config, sents []*marks, law *Little, length time.Duration) string {
 	last := slices.MaxFunc(sents, func(a, b *marks) int { return cmp.Compare(a.end, b.end) }).end
 	least := shortWindow * last.Seconds()
@@ -169,9 +167,8 @@ func unreliable(c *Config, sents []*marks, law *Little, length time.Duration) st
 	return ""
 }
 
-// fullWindow is the time in which a closed loop is full, as vllm-bench has it:
-// of successful requests, up to their last token.
-// Each of sents stands for so many.
+// fullWindow returns the time in which a closed loop is full, with vllm-bench's definition: successful
+// requests, up to their last token. Each element of sents represents each requests.
 func fullWindow(c *Config, sents []*marks, each int, from, to time.Duration) (*Window, time.Duration, time.Duration) {
 	threshold := cmp.Or(c.SteadyThreshold, defaultSteadyThreshold)
 	w := &Window{Threshold: threshold, Least: max(int(math.Ceil(threshold*float64(c.MaxConcurrency))), 1)}
@@ -179,13 +176,13 @@ func fullWindow(c *Config, sents []*marks, each int, from, to time.Duration) (*W
 	var begins, ends []time.Duration
 	for _, m := range sents {
 		if m.ok {
-			begins, ends = append(begins, m.sent), append(ends, m.over())
+			begins, ends = append(begins, m.sent), append(ends, m.finished())
 		}
 	}
 	slices.Sort(ends)
 	up, down := tacho.Never, tacho.Never
 	for i, k := 0, 0; k < len(ends); {
-		if i < len(begins) && begins[i] < ends[k] { // of one moment, the end comes first
+		if i < len(begins) && begins[i] < ends[k] { // if times are equal, the end comes first
 			if i++; i-k == least && up == tacho.Never {
 				up = begins[i-1]
 			}
@@ -201,15 +198,15 @@ func fullWindow(c *Config, sents []*marks, each int, from, to time.Duration) (*W
 	return w, up, down
 }
 
-// over is when a request had all of its tokens.
-func (m *marks) over() time.Duration {
+// finished returns when a request had all of its tokens.
+func (m *marks) finished() time.Duration {
 	if m.last == tacho.Never {
 		return m.end
 	}
 	return m.last
 }
 
-// measureWindow fills in what a window gave.
+// measureWindow fills in the results of a window.
 func (a *Accumulator) measureWindow(w *Window, c *Config, sents []*marks, from, to time.Duration) {
 	w.FromS, w.ToS = from.Seconds(), to.Seconds()
 	in := func(at time.Duration) bool { return at >= from && at < to }
@@ -219,7 +216,7 @@ func (a *Accumulator) measureWindow(w *Window, c *Config, sents []*marks, from, 
 	}{{Metric: TTFT}, {Metric: TPOT}, {Metric: E2EL}}
 	input := 0
 	for _, m := range sents {
-		if m.ok && in(m.over()) {
+		if m.ok && in(m.finished()) {
 			w.Completed++
 		}
 		if !in(m.sent) {
@@ -230,7 +227,7 @@ func (a *Accumulator) measureWindow(w *Window, c *Config, sents []*marks, from, 
 			continue
 		}
 		input += int(m.input)
-		dists[2].digest.Add(millis(m.over() - m.sent))
+		dists[2].digest.Add(millis(m.finished() - m.sent))
 		if m.first != tacho.Never {
 			dists[0].digest.Add(millis(m.first - m.sent))
 			if m.output > 1 {
@@ -239,7 +236,7 @@ func (a *Accumulator) measureWindow(w *Window, c *Config, sents []*marks, from, 
 		}
 	}
 	w.Share = float64(w.Requests) / float64(len(sents))
-	each := a.thinned.of()
+	each := a.sampling.weight()
 	w.Requests, w.Completed, input = w.Requests*each, w.Completed*each, input*each
 	if seconds := (to - from).Seconds(); seconds > 0 {
 		w.RequestsPerS = float64(w.Completed) / seconds
@@ -252,7 +249,7 @@ func (a *Accumulator) measureWindow(w *Window, c *Config, sents []*marks, from, 
 	}
 }
 
-// little is nil where no time passed. Each of sents stands for so many.
+// little returns nil if no time passed. Each element of sents represents each requests.
 func little(sents []*marks, each int, from, to time.Duration) *Little {
 	span := (to - from).Seconds()
 	n, inFlight, latency := 0, 0.0, 0.0
@@ -268,22 +265,21 @@ func little(sents []*marks, each int, from, to time.Duration) *Little {
 	return &Little{InFlight: float64(each) * inFlight / span, SentPerS: float64(each*n) / span, LatencyMillis: 1e3 * latency / float64(n), Off: latency/inFlight - 1}
 }
 
-// warmUp finds how many of the first requests are unlike the others: without
-// them the mean of the others is surest (MSER-5, on the time to the first token,
-// or to the end where there are no tokens). They are named if they are a start that
-// took visibly longer, or shorter. first is how many of all requests to leave out.
+// warmUp finds the first requests that differ from the others. Without them, the variance of the mean
+// is minimal (MSER-5, on TTFT, or on E2EL if there are no tokens). They are reported if they were
+// visibly slower or faster. first is the number of requests to leave out.
 func warmUp(sents []*marks) (w *WarmUp, first int) {
 	w = &WarmUp{Metric: E2EL.Name}
 	if slices.ContainsFunc(sents, (*marks).streamed) {
 		w.Metric = TTFT.Name
 	}
 	var values []float64
-	var at []int // of all requests
+	var at []int // indices into sents
 	for i, m := range sents {
 		switch {
 		case !m.ok:
 		case w.Metric == E2EL.Name:
-			values, at = append(values, millis(m.over()-m.sent)), append(at, i)
+			values, at = append(values, millis(m.finished()-m.sent)), append(at, i)
 		case m.streamed():
 			values, at = append(values, millis(m.first-m.sent)), append(at, i)
 		}
@@ -299,9 +295,9 @@ func warmUp(sents []*marks) (w *WarmUp, first int) {
 	return w, at[cut]
 }
 
-// isStart says whether the first values are a start that is unlike the rest: the
-// change is early, the very first values are as unlike as the others before the
-// change, and no later stretch is. A pause in the middle of a run is no start.
+// isStart reports whether the first values are a warm-up: the change is early, the very first values
+// differ as much as the others before the change, and no later part of the run does. A pause in the
+// middle of a run is not a warm-up.
 func isStart(values []float64, cut int) bool {
 	mean := func(xs []float64) float64 { return stat.New(slices.Clone(xs)).Mean() }
 	if float64(cut) > startShare*float64(len(values)) {
@@ -314,7 +310,7 @@ func isStart(values []float64, cut int) bool {
 		unlike = func(v float64) bool { return v*warmUpTimes < rest }
 		asUnlike = func(v float64) bool { return v <= start }
 	}
-	if !unlike(start) || !unlike(mean(values[:min(startLeast, cut)])) {
+	if !unlike(start) || !unlike(mean(values[:min(minStart, cut)])) {
 		return false
 	}
 	for later := range slices.Chunk(values[cut:], cut) {

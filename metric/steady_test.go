@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
-	"tacho/metric"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
 )
 
-// request is a success of three tokens, from sent to end.
+// request returns a successful request of three tokens, from sent to end.
 func request(sent, first, end time.Duration) *tacho.Record {
 	r := success(3, first-sent, (first+end)/2-sent, end-sent)
 	shift := sent - r.Sent
@@ -24,7 +24,7 @@ func request(sent, first, end time.Duration) *tacho.Record {
 	return r
 }
 
-// closedLoop has users that send n requests in all, each of about a second.
+// closedLoop returns n requests of about a second, sent by users in a closed loop.
 func closedLoop(users, n int) []*tacho.Record {
 	rng := rand.New(rand.NewPCG(uint64(users), uint64(n)))
 	free := make([]time.Duration, users)
@@ -43,7 +43,7 @@ func closedLoop(users, n int) []*tacho.Record {
 	return out
 }
 
-// Who wants a longer time in balance says so, and who wants none gets none.
+// The minimum length of a steady state can be configured, and the steady state can be disabled.
 func TestSteadyAsked(t *testing.T) {
 	c := metric.DefaultConfig()
 	c.MaxConcurrency = 10
@@ -59,7 +59,7 @@ func TestSteadyAsked(t *testing.T) {
 	}
 }
 
-// A closed loop is in balance while it is full, and Little's law holds then.
+// A closed loop is in steady state while it is full, and Little's law holds then.
 func TestSteadyClosed(t *testing.T) {
 	c := metric.DefaultConfig()
 	c.MaxConcurrency = 10
@@ -69,8 +69,7 @@ func TestSteadyClosed(t *testing.T) {
 	if w == nil || s.Steady.WhyNot != "" {
 		t.Fatalf("no window: %+v", s.Steady)
 	}
-	// The last request to begin when ten are in flight is the tenth, at 0; the
-	// first end after the last begin leaves nine.
+	// The tenth request makes ten in flight, at 0. The first end after the last begin leaves nine.
 	last := records[len(records)-1].Sent
 	to := time.Duration(math.MaxInt64)
 	for _, r := range records {
@@ -102,15 +101,14 @@ func TestSteadyClosed(t *testing.T) {
 	if got := sumUp(c, records...).Steady; got.Window != nil || got.WhyNot != metric.NeverFull {
 		t.Errorf("a limit of 100: %+v", got)
 	}
-	// Two waves: what is under way at the ends is as much as what is between.
+	// Two waves: as many requests are active at the ends as in between.
 	c.MaxConcurrency = 50
 	if got := sumUp(c, closedLoop(50, 100)...).Steady; got.Window != nil || got.WhyNot != metric.LittleIsOff || got.Little == nil {
 		t.Errorf("two waves: %+v, want no window", got)
 	}
 }
 
-// queue is a server that takes one request at a time, for service each, and gets
-// n at a rate.
+// queue simulates a server that serves one request at a time and receives n requests at a rate.
 func queue(rng *rand.Rand, n int, perS float64, service func(i int) time.Duration) []*tacho.Record {
 	var out []*tacho.Record
 	at, free := time.Duration(0), time.Duration(0)
@@ -151,7 +149,7 @@ func TestSteadyOpen(t *testing.T) {
 	}
 }
 
-// A start that is slower than the rest is named; one that is not is not.
+// A slow start is reported as a warm-up; an ordinary start is not.
 func TestWarmUp(t *testing.T) {
 	c := metric.DefaultConfig()
 	c.MaxConcurrency = 10
@@ -168,7 +166,7 @@ func TestWarmUp(t *testing.T) {
 	}
 }
 
-// A pause is no start, wherever it is; neither is a start that the run is like later.
+// A pause is not a warm-up, wherever it is. A start is not a warm-up if the run is like it later.
 func TestPauseIsNoStart(t *testing.T) {
 	c := metric.DefaultConfig()
 	c.MaxConcurrency = 10

@@ -6,11 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// A Summary is what a stage came to. Pointers are nil where nothing was
-// measured, so that nothing is never shown as zero.
+// A Summary holds the results of a stage. A pointer is nil if nothing was measured, so that a missing
+// value is never shown as zero.
 type Summary struct {
 	Config Config `json:"config"`
 
@@ -25,10 +25,10 @@ type Summary struct {
 	Drift      *Drift       `json:"drift"`
 	Backlog    *Backlog     `json:"backlog,omitempty"`
 	Steady     *SteadyState `json:"steady_state"`
-	LimitBound bool         `json:"limit_bound"` // the concurrency limit was reached, so requests may have waited for it
+	LimitBound bool         `json:"limit_bound"` // the concurrency limit was reached, so requests may have waited for a slot
 
-	OneIn        int      `json:"one_in,omitempty"`    // steady state, backlog and the slowest are told by one of so many requests; 0: by all
-	SpreadMillis *float64 `json:"spread_ms,omitempty"` // over which a burst left
+	OneIn        int      `json:"one_in,omitempty"`    // one in this many requests is used for steady state, backlog and the slowest requests; 0 means all
+	SpreadMillis *float64 `json:"spread_ms,omitempty"` // time in which a burst was sent
 	Cache        CacheUse `json:"cache"`
 
 	Buffering Buffering `json:"buffering,omitzero"`
@@ -36,125 +36,122 @@ type Summary struct {
 
 	Clock           ClockUse   `json:"clock"`
 	Network         NetworkUse `json:"network,omitzero"`
-	ITLSlackMillis  float64    `json:"itl_slack_ms,omitempty"`      // by how much gaps may be off at most, 99 % of them
-	TTFTSlackMillis float64    `json:"ttft_slack_ms,omitempty"`     // by how much TTFT may be too long at most, for 99 % of the requests
-	ExactGapMillis  *float64   `json:"exact_gap_ms,omitempty"`      // p99 of the gaps that are exact, where others are not
-	ITLSlackUnknown bool       `json:"itl_slack_unknown,omitempty"` // the run was kept when that was not known yet
+	ITLSlackMillis  float64    `json:"itl_slack_ms,omitempty"`  // largest error of 99 % of the gaps
+	TTFTSlackMillis float64    `json:"ttft_slack_ms,omitempty"` // largest error of 99 % of the TTFT values
+	ExactGapMillis  *float64   `json:"exact_gap_ms,omitempty"`  // p99 of the exact gaps, if other gaps are not exact
 
 	Finishes  []FinishCount     `json:"finishes,omitempty"`  // of successful requests, most frequent first
-	Endpoints []EndpointSummary `json:"endpoints,omitempty"` // where there were several
+	Endpoints []EndpointSummary `json:"endpoints,omitempty"` // if there are several
 
-	Groups   []Group   `json:"groups,omitempty"`   // by turn and by label, where there are several
-	Sessions *Sessions `json:"sessions,omitempty"` // where they have several turns
+	Groups   []Group   `json:"groups,omitempty"`   // by turn and by label, if there are several
+	Sessions *Sessions `json:"sessions,omitempty"` // if sessions have several turns
 
 	Stalled int                `json:"stalled"`           // successful requests with a stall
-	Figures map[string]float64 `json:"figures,omitempty"` // those of Figures that are known, by their names
+	Figures map[string]float64 `json:"figures,omitempty"` // known values of Figures, by name
 
 	Dists   `json:"metrics"` // one for each of All, in order
-	Probe   *Probe           `json:"probe,omitempty"` // set by who ran probes
+	Probe   *Probe           `json:"probe,omitempty"` // set by the caller, if probes ran
 	Verdict Verdict          `json:"verdict"`
 
-	Instruments []Instruments `json:"instruments,omitempty"` // set by who read them
+	Instruments []Instruments `json:"instruments,omitempty"` // set by the caller, if metrics pages were read
 
-	Where          *Where `json:"where,omitempty"` // the time went
-	spent, slowest spent  // what Where is made of, besides Instruments
+	Where          *Breakdown `json:"where,omitempty"` // latency breakdown
+	spent, slowest spent      // input of Breakdown, besides Instruments
 }
 
-// A FailureGroup is the failures of one cause.
+// A FailureGroup counts the failures with one cause.
 type FailureGroup struct {
 	Cause   tacho.Cause `json:"cause"`
-	Phase   string      `json:"phase,omitempty"` // of a timeout: connect, send, wait or stream
+	Phase   string      `json:"phase,omitempty"` // for a timeout: connect, send, wait or stream
 	Status  int         `json:"status,omitempty"`
 	Count   int         `json:"count"`
-	FirstS  float64     `json:"first_s"` // when the first of them ended
-	Example string      `json:"example"` // what the first of them said
+	FirstS  float64     `json:"first_s"` // when the first of these requests ended
+	Example string      `json:"example"` // message of the first failure
 }
 
-// Tokens are the token counts of the successful requests, and how far those
-// who counted disagree.
+// Tokens are the token counts of the successful requests, and the differences between counts.
 type Tokens struct {
 	Input           int         `json:"input"`
 	Output          int         `json:"output"`
-	InputByServer   int         `json:"input_by_server"`   // requests whose prompt the server counted
-	InputByWorkload int         `json:"input_by_workload"` // requests whose prompt only the workload counted
+	InputByServer   int         `json:"input_by_server"`   // requests with a prompt counted by the server
+	InputByWorkload int         `json:"input_by_workload"` // requests with a prompt counted only by the workload
 	OutputBy        []CountedBy `json:"output_by"`         // most trusted first
-	Cached          int         `json:"cached"`            // prompt tokens the server says came from its cache
-	Reasoning       int         `json:"reasoning"`         // output tokens the server says were reasoning
+	Cached          int         `json:"cached"`            // prompt tokens from the server's cache, as reported by the server
+	Reasoning       int         `json:"reasoning"`         // reasoning tokens, as reported by the server
 
 	Prompt     PromptCheck `json:"prompt_check"`
-	Exact      int         `json:"exact"`       // requests told to give an exact number of tokens
-	Short      int         `json:"short"`       // of Exact: gave fewer
-	Long       int         `json:"long"`        // of Exact: gave more
+	Exact      int         `json:"exact"`       // requests with a fixed number of output tokens
+	Short      int         `json:"short"`       // of Exact: returned fewer tokens
+	Long       int         `json:"long"`        // of Exact: returned more tokens
 	MoreEvents int         `json:"more_events"` // requests with more token events than output tokens
 
-	SurplusEvents int `json:"surplus_events"` // by how many these are more
+	SurplusEvents int `json:"surplus_events"` // token events beyond the output tokens of these requests
 
-	Saturated bool `json:"saturated,omitempty"` // a sum would have been beyond all reason, and was cut there
+	Saturated bool `json:"saturated,omitempty"` // a sum was above any plausible number and was limited
 }
 
-// CountedBy is how many requests one counter counted.
+// CountedBy is the number of requests with one count source.
 type CountedBy struct {
 	Source   tacho.CountSource `json:"source"`
 	Requests int               `json:"requests"`
 }
 
-// A PromptCheck holds the workload's prompt counts against the server's.
+// A PromptCheck compares the workload's prompt counts with the server's.
 type PromptCheck struct {
 	Requests int `json:"requests"` // counted by both
 	Differ   int `json:"differ"`   // of Requests: counts not equal
-	Asked    int `json:"asked"`    // tokens by the workload's count
-	Served   int `json:"served"`   // tokens by the server's count
+	Asked    int `json:"asked"`    // tokens counted by the workload
+	Served   int `json:"served"`   // tokens counted by the server
 	Off      int `json:"off"`      // sum of |server - workload|, so that errors do not cancel out
-	Worst    int `json:"worst"`    // server - workload, where it is farthest from 0
+	Worst    int `json:"worst"`    // server - workload, for the prompt with the largest difference
 }
 
-// Throughput is what was served in a second, over the whole duration.
+// Throughput is the work per second, over the whole duration.
 type Throughput struct {
 	RequestsPerS     float64  `json:"requests_per_s"`
 	GoodPerS         *float64 `json:"good_requests_per_s"`
 	OutputTokensPerS float64  `json:"output_tokens_per_s"`
 	TotalTokensPerS  float64  `json:"total_tokens_per_s"`
-	InputsPerS       float64  `json:"inputs_per_s"`            // texts and documents, of which a request of a model that reads only may have several
-	AudioSPerS       float64  `json:"audio_s_per_s,omitempty"` // RTFx: seconds of sound in a second, of successful requests
+	InputsPerS       float64  `json:"inputs_per_s"`            // texts and documents; a request to an embedding or scoring model may contain several
+	AudioSPerS       float64  `json:"audio_s_per_s,omitempty"` // RTFx: seconds of audio per second, of successful requests
 }
 
-// Peaks are the busiest moments.
+// Peaks are the maxima over time.
 type Peaks struct {
-	EventsPerS      int     `json:"events_per_s"`       // token events in one second, as vLLM counts its peak output
-	TouchingASecond int     `json:"touching_a_second"`  // requests that touch one second, as vLLM counts its peak concurrency
-	TokensPerS      float64 `json:"tokens_per_s"`       // output tokens in any second, wherever it begins; in a shorter run, per second of it
-	InFlight        int     `json:"requests_in_flight"` // requests truly in flight at one moment, failed ones included
+	EventsPerS      int     `json:"events_per_s"`       // token events in one second, vLLM's definition of peak output
+	TouchingASecond int     `json:"touching_a_second"`  // requests active in one second, vLLM's definition of peak concurrency
+	TokensPerS      float64 `json:"tokens_per_s"`       // output tokens in any period of one second; in a shorter run, per second of the run
+	InFlight        int     `json:"requests_in_flight"` // requests in flight at the same time, including failed ones
 }
 
-// Rate is how the arrivals came out, in requests per second.
+// Rate compares planned and actual arrivals, in requests per second.
 type Rate struct {
-	ScheduledPerS *float64 `json:"scheduled_per_s"` // by the due times
-	AchievedPerS  *float64 `json:"achieved_per_s"`  // by the times of sending
+	ScheduledPerS *float64 `json:"scheduled_per_s"` // by due times
+	AchievedPerS  *float64 `json:"achieved_per_s"`  // by send times
 	SpanS         float64  `json:"span_s"`          // from the first due time to the last
 }
 
-// Drift is the mean lag of the client at both ends of the schedule: from due,
-// or from slot where the limit bound.
+// Drift is the mean lag of the client at both ends of the schedule: from due, or from slot if the limit
+// was reached.
 type Drift struct {
 	FirstTenthMillis float64 `json:"first_tenth_ms"`
 	LastTenthMillis  float64 `json:"last_tenth_ms"`
 }
 
-// ClockUse is what stamped the arrivals.
+// ClockUse counts the clocks that stamped the arrivals.
 type ClockUse struct {
 	Wire       int     `json:"wire,omitempty"` // requests
 	Kernel     int     `json:"kernel"`         // requests
 	Read       int     `json:"read"`           // requests
-	Steps      int     `json:"steps"`          // requests during which the wall clock was moved
+	Steps      int     `json:"steps"`          // requests during which the wall clock was stepped
 	WorstStepS float64 `json:"worst_step_s"`   // farthest from 0
 	Name       string  `json:"name,omitempty"` // wire, kernel, read or mixed
 
-	WireTimes int `json:"wire_times,omitempty"` // of requests by the wire clock: when they left, and when their token events came
-	FellBack  int `json:"fell_back,omitempty"`  // of these: the wire clock missed them, and they are the kernel's
+	WireTimes int `json:"wire_times,omitempty"` // timestamps of requests with the wire clock: sends and token events
+	FellBack  int `json:"fell_back,omitempty"`  // of WireTimes: missed by the wire clock and taken from the kernel
 }
 
-// A Dist is one metric over the records of a stage. Stats is nil where the
-// metric had no value.
+// A Dist is one metric over the records of a stage. Stats is nil if the metric has no value.
 type Dist struct {
 	Name  string `json:"name"`
 	Unit  Unit   `json:"unit"`
@@ -162,8 +159,8 @@ type Dist struct {
 	Stats *Stats `json:"stats"`
 }
 
-// Stats are the statistics of a sample of at least one value. Where somebody
-// else's result tells only some of them, the others are no numbers.
+// Stats are the statistics of a sample with at least one value. A result of another tool may contain
+// only some statistics; the others are NaN.
 type Stats struct {
 	Mean        float64      `json:"mean"`
 	Median      float64      `json:"median"`
@@ -172,13 +169,13 @@ type Stats struct {
 	Max         float64      `json:"max"`
 	Percentiles []Percentile `json:"percentiles"`
 
-	MeanInterval   *Interval `json:"mean_interval,omitempty"` // nil: of a group
+	MeanInterval   *Interval `json:"mean_interval,omitempty"` // nil for a group
 	MedianInterval *Interval `json:"median_interval,omitempty"`
 
-	Error float64 `json:"error,omitempty"` // how far median, percentiles and deviation may be off, as a part of them; 0 is exact
+	Error float64 `json:"error,omitempty"` // largest relative error of median, percentiles and standard deviation; 0 means exact
 }
 
-// MarshalJSON leaves out what is no number, which JSON could not hold.
+// MarshalJSON leaves out NaN, which JSON cannot represent.
 func (s Stats) MarshalJSON() ([]byte, error) {
 	type plain Stats
 	known := func(v *float64) *float64 {
@@ -201,13 +198,13 @@ func (s Stats) MarshalJSON() ([]byte, error) {
 type Percentile struct {
 	P     float64 `json:"p"` // 0..100
 	Value float64 `json:"value"`
-	Bound *Bound  `json:"bound,omitempty"` // nil where all times are exact
+	Bound *Bound  `json:"bound,omitempty"` // nil if all timestamps are exact
 
-	Interval *Interval `json:"interval,omitempty"` // nil: of a group
+	Interval *Interval `json:"interval,omitempty"` // nil for a group
 }
 
-// A Probe is what became of the small requests sent beside the load, to feel how
-// the server answers a newcomer. Latencies are E2EL, 0 where none succeeded.
+// A Probe summarizes the small requests sent in addition to the load to measure the latency of a new
+// user. Latencies are E2EL, and 0 if no probe succeeded.
 type Probe struct {
 	Completed    int     `json:"completed"`
 	Failed       int     `json:"failed"`
@@ -216,26 +213,26 @@ type Probe struct {
 	MaxMillis    float64 `json:"max_e2el_ms"`
 }
 
-// Beside adds what was seen beside the requests, and judges anew.
-func (s *Summary) Beside(instruments []Instruments, probe *Probe) {
+// AddInstruments adds the server metrics and the probe, and computes the verdict again.
+func (s *Summary) AddInstruments(instruments []Instruments, probe *Probe) {
 	s.Instruments, s.Probe = instruments, probe
 	s.judge()
 }
 
-// judge draws the conclusions.
+// judge computes figures, breakdown and verdict.
 func (s *Summary) judge() {
 	s.Figures = figures(s)
 	s.Where = s.where()
 	s.Verdict = Judge(s)
 }
 
-// MeanInput is the length of a prompt on average; 0 where nothing is known of it.
+// MeanInput returns the mean length of a prompt, or 0 if unknown.
 func (s *Summary) MeanInput() float64 {
 	return float64(s.Tokens.Input) / float64(max(s.Completed, 1))
 }
 
-// At is the distribution of m, a classic metric, at the server that has a metrics
-// page: of several, the one under whose address it is.
+// At returns the distribution of m, a classic metric, for the server with the given metrics page. If
+// there are several servers, the address of the page selects one.
 func (s *Summary) At(page string, m *Metric) Dist {
 	for i := range s.Endpoints {
 		if strings.HasPrefix(page, s.Endpoints[i].Endpoint) {
@@ -245,14 +242,14 @@ func (s *Summary) At(page string, m *Metric) Dist {
 	return s.Dist(m)
 }
 
-// always are the percentiles every Dist has, asked for or not: the client's own
-// lag and the table of levels are read by them.
-var always = []float64{50, 90, 99}
+// alwaysShown are percentiles in every Dist. The rules on client lag, the table of levels and the flat JSON need
+// them.
+var alwaysShown = []float64{50, 90, 95, 99}
 
-// Percentile is the value of the percentile p.
+// Percentile returns the value of the percentile p.
 func (s *Stats) Percentile(p float64) float64 { return s.At(p).Value }
 
-// Bound is what the percentile p truly lies between.
+// Bound returns the range that contains the true percentile p.
 func (s *Stats) Bound(p float64) Bound {
 	at := s.At(p)
 	if at.Bound == nil {
@@ -261,7 +258,7 @@ func (s *Stats) Bound(p float64) Bound {
 	return *at.Bound
 }
 
-// At is the percentile p, which must be asked for or one of 50, 90, 99.
+// At returns the percentile p, which must be configured or one of alwaysShown.
 func (s *Stats) At(p float64) Percentile {
 	i := slices.IndexFunc(s.Percentiles, func(v Percentile) bool { return v.P == p })
 	if i < 0 {
@@ -270,10 +267,10 @@ func (s *Stats) At(p float64) Percentile {
 	return s.Percentiles[i]
 }
 
-// Dists are distributions, one for each of several metrics.
+// Dists are the distributions of several metrics.
 type Dists []Dist
 
-// Dist is the distribution of m. Its Stats is nil where there was no value.
+// Dist returns the distribution of m. Its Stats is nil if there is no value.
 func (ds Dists) Dist(m *Metric) Dist {
 	for _, d := range ds {
 		if d.Name == m.Name {
@@ -283,8 +280,7 @@ func (ds Dists) Dist(m *Metric) Dist {
 	return Dist{Name: m.Name, Unit: m.Unit}
 }
 
-// Classic is the statistics of m in the classic convention, in which nothing
-// measured is 0.
+// Classic returns the statistics of m for classic reports, with 0 if nothing was measured.
 func (s *Summary) Classic(m *Metric) Stats {
 	if d := s.Dist(m); d.Stats != nil {
 		return *d.Stats
@@ -292,8 +288,8 @@ func (s *Summary) Classic(m *Metric) Stats {
 	return Stats{}
 }
 
-// CoalescedShare is the part of the token events whose time is only an upper
-// bound; nil where there was no event.
+// CoalescedShare returns the share of token events with a timestamp that is only an upper bound. It is
+// nil if there is no event.
 func (s *Summary) CoalescedShare() *float64 {
 	if s.Events == 0 {
 		return nil

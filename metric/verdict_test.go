@@ -3,17 +3,18 @@ package metric_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho"
-	"tacho/metric"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
 )
 
-// healthy is a summary nothing can be said against.
+// healthy returns a summary with the verdict VALID and no reasons.
 func healthy() *metric.Summary {
 	scheduled, achieved := 10.0, 10.0
 	s := &metric.Summary{
@@ -44,7 +45,7 @@ func setPercentile(s *metric.Summary, m *metric.Metric, p, value float64) {
 	}
 }
 
-// coalesce makes half of the token events coalesced, and gaps off by so much.
+// coalesce makes half of the token events coalesced. Gaps are off by off, and p99 ITL is itl.
 func coalesce(s *metric.Summary, off, itl float64) {
 	s.CoalescedEvents, s.ITLSlackMillis = s.Events/2, off
 	setPercentile(s, metric.ITL, 99, itl)
@@ -58,7 +59,7 @@ func setBound(s *metric.Summary, m *metric.Metric, low, high float64) {
 	}
 }
 
-// uncertainTTFT has P99 TTFT be 200 ms, and off by so much.
+// uncertainTTFT sets p99 TTFT to 200 ms and its error to off.
 func uncertainTTFT(s *metric.Summary, off float64) {
 	setPercentile(s, metric.TTFT, 99, 200)
 	s.TTFTSlackMillis = off
@@ -77,7 +78,7 @@ func client(s *metric.Summary) *metric.Client {
 	return s.Config.Client
 }
 
-// standStill has a client that reads the times of tokens itself stop.
+// standStill pauses a client with read timestamps.
 func standStill(s *metric.Summary, seconds float64) {
 	s.Rate.ScheduledPerS = nil
 	s.Clock = metric.ClockUse{Read: 1000, Name: "read"}
@@ -86,7 +87,7 @@ func standStill(s *metric.Summary, seconds float64) {
 
 func medianTTFT(s *metric.Summary, ms float64) { s.Dist(metric.TTFT).Stats.Median = ms }
 
-// Each case breaks one thing; want is all that may be said of it.
+// Each case breaks one thing. want lists all expected reasons.
 var verdictCases = []struct {
 	name string
 	harm func(*metric.Summary)
@@ -244,9 +245,9 @@ var verdictCases = []struct {
 	{"some answers came whole", func(s *metric.Summary) { s.Buffering = metric.Buffering{Answers: 100, Held: 6} }, "buffered DEGRADED"},
 	{"a proxy that buffers", func(s *metric.Summary) {
 		s.Buffering = metric.Buffering{Answers: 100, Held: 100}
-		coalesce(s, 200, 5) // the client is not to blame,
+		coalesce(s, 200, 5) // not the client's fault
 		s.Dist(metric.TPOT).Stats.Mean = 100
-		s.Instruments = []metric.Instruments{{TPOTMillis: new(float64(10))}} // nor is the server's front end
+		s.Instruments = []metric.Instruments{{TPOTMillis: new(float64(10))}} // not the fault of the server's front end
 	}, "buffered INVALID"},
 	{"a client that fills slots late", func(s *metric.Summary) {
 		s.Throughput, s.Idle = &metric.Throughput{RequestsPerS: 10}, &metric.Idle{Share: 0.1, Excess: 0.08, Millis: 3}
@@ -295,13 +296,77 @@ func TestVerdict(t *testing.T) {
 				t.Errorf("no case for %s", what)
 			}
 		}
-		if r.Doc == "" || r.Unit == "" || r.Do == "" {
-			t.Errorf("rule %s has no doc, no unit or nothing to do about it", r.Code)
+		if r.Doc == "" || r.Unit == "" || r.Action == "" {
+			t.Errorf("rule %s has no doc, no unit or no action", r.Code)
 		}
 	}
 }
 
-// The worst reason makes the level, wherever it stands.
+// maxReasonWords keeps a reason readable in one line.
+const maxReasonWords = 25
+
+// Every rule gives a short reason: what happened and how large it was, one colon, and an action.
+func TestReasonsAreShort(t *testing.T) {
+	seen := map[string]bool{}
+	variants := []func(*metric.Summary){
+		func(s *metric.Summary) { s.Failed, s.Config.Predicted = 12, true },
+		func(s *metric.Summary) { s.Canceled, s.Config.Interrupted = 12, true },
+		func(s *metric.Summary) {
+			setPercentile(s, metric.Lag, 50, 812.5)
+			setPercentile(s, metric.Lag, 99, 1812.5)
+			setPercentile(s, metric.Named("connect"), 50, 800)
+			setPercentile(s, metric.Named("connect"), 99, 1800)
+		},
+		func(s *metric.Summary) {
+			s.Buffering = metric.Buffering{Answers: 100, Held: 100, Tokens: 12_800, Lumps: 100}
+			s.Instruments = []metric.Instruments{{TTFTMillis: new(51.2), TPOTMillis: new(11.4)}}
+		},
+		func(s *metric.Summary) {
+			client(s).Pauses = metric.Pauses{LongestMillis: 12_345, AtS: 123.4, TotalS: 20, AsleepS: 12.3}
+		},
+		func(s *metric.Summary) {
+			s.Config.Metrics = metric.SectionKeys()
+			s.Config.Percentiles = []float64{90, 99, 99.9}
+			setSamples(s, metric.E2EL, 10)
+		},
+		func(s *metric.Summary) {
+			s.Config.Metrics = []string{"ttft", "tpot", "itl", "e2el"}
+			s.Config.Percentiles = []float64{99.9}
+		},
+	}
+	for _, c := range verdictCases {
+		variants = append(variants, c.harm)
+	}
+	for _, harm := range variants {
+		s := healthy()
+		harm(s)
+		for _, r := range metric.Judge(s).Reasons {
+			if !slices.ContainsFunc(metric.Rules, func(rule metric.Rule) bool { return rule.Code == r.Code }) {
+				continue // given by the caller
+			}
+			seen[r.Code] = true
+			checkReason(t, r)
+		}
+	}
+	for _, r := range metric.Rules {
+		if !seen[r.Code] {
+			t.Errorf("no case gives a reason of %s", r.Code)
+		}
+	}
+}
+
+func checkReason(t *testing.T, r metric.Reason) {
+	t.Helper()
+	if n := len(strings.Fields(r.Text)); n > maxReasonWords {
+		t.Errorf("%s has %d words, want %d at most: %s", r.Code, n, maxReasonWords, r.Text)
+	}
+	what, action, _ := strings.Cut(r.Text, ": ")
+	if what == "" || len(strings.Fields(action)) < 2 || strings.Contains(action, ":") {
+		t.Errorf("%s needs one colon and an action after it: %s", r.Code, r.Text)
+	}
+}
+
+// The worst reason determines the verdict, whatever its position.
 func TestWorstReasonWins(t *testing.T) {
 	s := healthy()
 	s.Failed, s.Clock.Steps, s.RetriedConns, s.Tokens.SurplusEvents = 1, 500, 1, 11
@@ -314,16 +379,15 @@ func TestWorstReasonWins(t *testing.T) {
 func TestFewSamplesNamesThem(t *testing.T) {
 	s := healthy()
 	s.Config.Percentiles = []float64{50, 99.9}
-	setSamples(s, metric.TPOT, 0) // nothing measured is not a thin percentile
+	setSamples(s, metric.TPOT, 0) // a metric without values has no percentile
 	v := metric.Judge(s)
-	want := "P99.9 needs 3688 independent samples, but TTFT has 1000, ITL has 1000: run longer or read it as a maximum"
+	want := "p99.9 needs an effective sample size of 3688 (TTFT 1000, ITL 1000): run longer or read it as a maximum"
 	if len(v.Reasons) != 1 || v.Reasons[0].Text != want {
 		t.Errorf("got %+v, want %q", v.Reasons, want)
 	}
 }
 
-// 400 samples may be too few where 368 are needed, because they resemble their
-// neighbours: the reason says so.
+// 400 samples may be too few if 368 are needed, because correlated samples count as fewer.
 func TestFewSamplesThatLookEnough(t *testing.T) {
 	s := healthy()
 	s.Config.Percentiles = []float64{99}
@@ -333,7 +397,7 @@ func TestFewSamplesThatLookEnough(t *testing.T) {
 			d.Stats.Percentiles = []metric.Percentile{{P: 99, Value: 1, Interval: &metric.Interval{Effective: 20}}}
 		}
 	}
-	want := "P99 needs 368 independent samples, but 400 of TTFT carry as much information as 20: run longer or read it as a maximum"
+	want := "p99 needs an effective sample size of 368 (TTFT 20): run longer or read it as a maximum"
 	if v := metric.Judge(s); len(v.Reasons) != 1 || v.Reasons[0].Text != want {
 		t.Errorf("got %+v, want %q", v.Reasons, want)
 	}
@@ -352,8 +416,8 @@ func TestRuleCodesAreUnique(t *testing.T) {
 	}
 }
 
-// A reason says by how much times may be off, whether that is the slack of requests or
-// the bound of their p99, and never "0.00 ms".
+// A reason states the largest error, from the slack of requests or from the bound of their p99,
+// and never "0.00 ms".
 func TestOffWordsAreTheValue(t *testing.T) {
 	for name, c := range map[string]struct {
 		harm func(*metric.Summary)
@@ -363,7 +427,7 @@ func TestOffWordsAreTheValue(t *testing.T) {
 		"bound of TTFT": {func(s *metric.Summary) {
 			setPercentile(s, metric.TTFT, 99, 5)
 			setBound(s, metric.TTFT, 4.8, 5)
-		}, "ttft-bound", "may be off by 0.20 ms (P99 TTFT: 4.80 to 5.00 ms)"},
+		}, "ttft-bound", "may be off by 0.20 ms"},
 		"slack of TTFT": {func(s *metric.Summary) { uncertainTTFT(s, 6) }, "ttft-bound", "may be off by 6.00 ms"},
 		"bound of ITL": {func(s *metric.Summary) {
 			coalesce(s, 0, 75)
@@ -382,17 +446,17 @@ func TestOffWordsAreTheValue(t *testing.T) {
 	}
 }
 
-// Requests that are late because the server accepted their connections late say so,
-// and do not blame the client's CPU.
+// If requests are late because the server accepted their connections late, the reason names
+// the connections and not the client's CPU.
 func TestLateConnectionsAreNotTheClient(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		connect, late time.Duration
 		want, not     string
 	}{
-		{"connections accepted late", 1800 * time.Millisecond, 0, "connections late (time to connect: 1800.0 ms): look at the server's listen backlog", "CPU"},
-		{"a late client", 0, 1800 * time.Millisecond, "short of CPU", "connections"},
-		{"both, mostly the client", 300 * time.Millisecond, 1500 * time.Millisecond, "short of CPU", "connections"},
+		{"connections accepted late", 1800 * time.Millisecond, 0, "because connecting took 1800.0 ms: check the server's listen backlog", "CPU"},
+		{"a late client", 0, 1800 * time.Millisecond, "ms late: give the client more CPU", "connecting"},
+		{"both, mostly the client", 300 * time.Millisecond, 1500 * time.Millisecond, "ms late: give the client more CPU", "connecting"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var sum metric.Accumulator
@@ -417,7 +481,7 @@ func TestLateConnectionsAreNotTheClient(t *testing.T) {
 			if len(v.Reasons) != 1 || !strings.Contains(v.Reasons[0].Text, c.want) || strings.Contains(v.Reasons[0].Text, c.not) {
 				t.Errorf("%+v, want %q and not %q", v.Reasons, c.want, c.not)
 			}
-			advice := map[bool]string{true: "give the client more CPU", false: "look at the server's listen backlog"}[c.late > 0]
+			advice := map[bool]string{true: "give the client more CPU", false: "check the server's listen backlog"}[c.late > 0]
 			if v = metric.JudgeBy(&s, []string{"drift"}); len(v.Reasons) != 1 || !strings.Contains(v.Reasons[0].Text, advice) {
 				t.Errorf("%+v, want %q", v.Reasons, advice)
 			}

@@ -2,7 +2,7 @@ package outcome
 
 import "strings"
 
-// Quoted is a word as a shell takes it.
+// Quoted returns a word quoted for a shell.
 func Quoted(word string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=,@%+"
 	if word != "" && strings.Trim(word, plain) == "" {

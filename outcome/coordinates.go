@@ -9,24 +9,24 @@ import (
 	"strconv"
 )
 
-// Coordinates say where a level is in the space of all lists of a plan. Levels of
-// several runs that have the same are the same level.
+// Coordinates are the values of all list options for one level. Levels of several runs with equal
+// coordinates are the same level.
 type Coordinates []Coordinate
 
-// A Coordinate is the value of one option. It is written as a number or a truth
-// value where it is one, else as text.
+// A Coordinate is the value of one option. In JSON it is a number or boolean if possible, otherwise a
+// text.
 type Coordinate struct {
-	Name  string // of the option: request-rate
-	Value string // as its flag takes it
+	Name  string // name of the option: request-rate
+	Value string // as given to the flag
 }
 
-// Number is the value where it is a number; inf is one.
+// Number returns the value as a number, if it is one. inf is a number.
 func (c Coordinate) Number() (float64, bool) {
 	f, err := strconv.ParseFloat(c.Value, 64)
 	return f, err == nil
 }
 
-// Of is the value of an option; false where it is no list.
+// Of returns the value of an option, or false if the option is not a list.
 func (cs Coordinates) Of(name string) (string, bool) {
 	for _, c := range cs {
 		if c.Name == name {
@@ -36,7 +36,7 @@ func (cs Coordinates) Of(name string) (string, bool) {
 	return "", false
 }
 
-// Without are all but that of one option.
+// Without returns all coordinates except one option.
 func (cs Coordinates) Without(name string) (out Coordinates) {
 	for _, c := range cs {
 		if c.Name != name {
@@ -46,7 +46,7 @@ func (cs Coordinates) Without(name string) (out Coordinates) {
 	return out
 }
 
-// Of is what a run was at one of its levels.
+// Of returns the description of a run at one of its levels.
 func (a About) Of(l *Level) *About {
 	for _, c := range l.Coordinates {
 		switch c.Name {
@@ -63,19 +63,18 @@ func (a About) Of(l *Level) *About {
 	return &a
 }
 
-// Order brings the levels of a run into the order of their coordinates, whatever
-// the order in which they ran: that of their indexes, and in a sweep that of its
-// loads.
+// Order sorts the levels of a run by their coordinates, whatever the order in which they ran: by index,
+// and by load in a sweep.
 func (r *Run) Order() {
 	slices.SortStableFunc(r.Levels, func(a, b Level) int { return cmp.Compare(a.Index, b.Index) })
 	if r.Swept == "" {
 		return
 	}
-	first := map[string]int{} // levels that differ in nothing but their load
+	first := map[string]int{} // index of the first level with the same coordinates except the load
 	others := func(l Level) string { return fmt.Sprint(l.Coordinates.Without(r.Swept)) }
 	load := func(l Level) float64 {
 		value, _ := l.Coordinates.Of(r.Swept)
-		f, _ := strconv.ParseFloat(value, 64) // a sweep has numbers only
+		f, _ := strconv.ParseFloat(value, 64) // a sweep has only numbers
 		return f
 	}
 	for i, l := range slices.Backward(r.Levels) {
@@ -86,7 +85,7 @@ func (r *Run) Order() {
 	})
 }
 
-// SimulatedEngine begins the name of a server that was none.
+// SimulatedEngine is the prefix of a server name if the server was simulated.
 const SimulatedEngine = "simulated engine "
 
 type coordinate struct {

@@ -5,14 +5,14 @@ import (
 	"regexp"
 	"slices"
 
-	"tacho/metric"
+	"github.com/tacho-bench/tacho/metric"
 )
 
-// flags are the options in the name of a level: "--num-prompts 4 --seed 1".
+// flags matches the options in the name of a level: "--num-prompts 4 --seed 1".
 var flags = regexp.MustCompile(`--([\w-]+) (\S+)`)
 
-// Flags are what sets a level apart, by its name: levels that others measured have
-// nothing else.
+// Flags parses the coordinates from the name of a level. Levels measured by other tools have only a
+// name.
 func (l *Level) Flags() (out Coordinates) {
 	for _, found := range flags.FindAllStringSubmatch(l.Name, -1) {
 		out = append(out, Coordinate{Name: found[1], Value: found[2]})
@@ -20,11 +20,11 @@ func (l *Level) Flags() (out Coordinates) {
 	return out
 }
 
-// loads are the options of which a larger value is more load.
+// loads are the options with more load at a larger value.
 var loads = []string{"request-rate", "max-concurrency", "num-prompts"}
 
-// Ladder are the places of levels by rising load, with the load of each; nil where
-// they differ in more than one number, or there is no throughput.
+// Ladder returns the indices of levels by rising load, and the load of each. It returns nil if the
+// levels differ in more than one number, or have no throughput.
 func Ladder(levels []Level) (places []int, option string, load []float64) {
 	value := make([]float64, len(levels))
 	for i := range levels {
@@ -49,10 +49,10 @@ func Ladder(levels []Level) (places []int, option string, load []float64) {
 	return places, option, load
 }
 
-// Knee is the last level that keeps up, and the one after it; nil where nobody
-// can say. An open loop keeps up while it serves 90 % of what is sent, the time that
-// the last request takes not counted, and its queue does not grow all along; a
-// closed loop, or a burst, while the next level gains 5 % or more.
+// Knee returns the last level that keeps up and the level after it, or nil if this is unknown. An open
+// loop keeps up while it serves 90 % of the requests sent, without the time of the last request, and
+// its queue does not grow throughout the level. A closed loop or a burst keeps up while the next level
+// gains 5 % or more.
 func Knee(levels []Level) (good, next *int) {
 	var last *int
 	places, _, _ := Ladder(levels)
@@ -75,9 +75,8 @@ func Knee(levels []Level) (good, next *int) {
 	return last, nil
 }
 
-// slowest is how long a request takes in seconds at most where nothing holds it up,
-// as far as a level tells; 0 where it does not. A long answer to the last request
-// of a short level is no queue.
+// slowest returns the longest time of a request without a queue, in seconds, or 0 if the level does not
+// show it. A long answer to the last request of a short level is not a queue.
 func slowest(l *Level) float64 {
 	if stats := l.Summary.Dist(metric.E2EL).Stats; stats != nil && stats.Percentile(99) > 0 {
 		return stats.Percentile(99) / 1e3
@@ -85,21 +84,21 @@ func slowest(l *Level) float64 {
 	return 0
 }
 
-// servedWithin is the throughput, in requests/s, without the last seconds in which
-// none were sent any more and some had to be in flight still.
+// servedWithin returns the throughput in requests/s without the last seconds, in which nothing was sent
+// and some requests were still in flight.
 func (l *Level) servedWithin(last float64) float64 {
 	s := &l.Summary
 	return s.Throughput.RequestsPerS * s.DurationS / max(s.DurationS-last, s.DurationS/2, 1e-9)
 }
 
-// grows says whether more and more requests waited in the course of a level.
+// grows reports whether the backlog grew during the level.
 func (l *Level) grows() bool {
 	return slices.ContainsFunc(l.Summary.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == metric.QueueGrowth })
 }
 
-// Offered is the rate at which requests were sent in an open loop; 0 is no rate. What
-// a short level sent beyond what was asked for is chance: it is counted from its first
-// request to its last, and its throughput from before to after these.
+// Offered returns the send rate of an open loop, or 0 if there is no rate. A short level may send
+// faster than configured by random variation: the rate is measured from the first request to the last,
+// and throughput over a longer time.
 func (l *Level) Offered() float64 {
 	r := l.Summary.Rate
 	if l.Summary.Config.RequestRate <= 0 || r == nil || r.AchievedPerS == nil {

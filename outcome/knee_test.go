@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"testing"
 
-	"tacho/metric"
+	"github.com/tacho-bench/tacho/metric"
 )
 
-// climbing are levels of rising rates, each served at some rate by requests of a
-// second; a level lasts so long as it takes.
+// climbing returns levels of rising rates, each served at the given rate with requests of one second.
 func climbing(rates, served []float64) (out []Level) {
 	for i, rate := range rates {
 		seconds := rate * 10 / served[i]
@@ -53,7 +52,7 @@ func growing(levels []Level, i int) []Level {
 	return levels
 }
 
-// lasting has requests that take so many milliseconds.
+// lasting sets the duration of requests in milliseconds.
 func lasting(levels []Level, millis float64) []Level {
 	for i := range levels {
 		levels[i].Summary.Dists[0].Stats.Percentiles[0].Value = millis

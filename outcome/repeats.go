@@ -3,18 +3,16 @@ package outcome
 import (
 	"fmt"
 
-	"tacho/metric"
+	"github.com/tacho-bench/tacho/metric"
 )
 
-// Repeats are the levels of a run that are alike in all but which repeat they
-// are: how far they differ.
+// Repeats is the spread of the levels of a run that differ only in their repeat number.
 type Repeats struct {
 	Coordinates Coordinates `json:"coordinates,omitempty"`
 	metric.Repeats
 }
 
-// Repeats are those of a run, in the order of its levels; none where every level
-// ran once.
+// Repeats returns the repeats of a run in the order of its levels, or nil if every level ran once.
 func (r *Run) Repeats() []Repeats {
 	var keys []string
 	alike := map[string][]*Level{}

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
 var burst = Kind{
@@ -20,13 +20,13 @@ var closed = Kind{
 	New:  func(o Options) tacho.Pacer { return Closed{o.Count} },
 }
 
-// Burst has everything due at the start.
+// Burst makes all arrivals due at the start.
 type Burst struct{ Count int }
 
 // Arrivals implements tacho.Pacer.
 func (b Burst) Arrivals() iter.Seq[time.Duration] { return repeat(0, b.Count) }
 
-// Closed is the closed loop: each arrival is due when a slot is free for it.
+// Closed is the closed loop: each arrival is due when a slot is free.
 type Closed struct{ Count int }
 
 // Arrivals implements tacho.Pacer.

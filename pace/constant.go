@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
 var constant = Kind{
@@ -14,9 +14,9 @@ var constant = Kind{
 	New:  func(o Options) tacho.Pacer { return Constant{o.Rate, o.Count, o.Within > 0} },
 }
 
-// Constant is an open loop with equal gaps, the first of them before the first
-// arrival; Inside has half a gap there and half a gap after the last. The n-th arrival is computed from n, not from the one before, so
-// rounding does not accumulate.
+// Constant is an open loop with equal gaps. The first gap precedes the first arrival; with Inside, half a gap
+// precedes the first arrival and half a gap follows the last. Arrival n is computed from n, not from arrival n-1,
+// so rounding errors do not accumulate.
 type Constant struct {
 	Rate   float64
 	Count  int

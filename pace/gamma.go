@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"tacho"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/stat"
 )
 
 var gamma = Kind{
@@ -22,7 +22,7 @@ type Gamma struct {
 	Shape float64
 	Count int
 	Seed  uint64
-	// Within is as in Options.
+	// Within is Options.Within.
 	Within float64
 }
 

@@ -10,9 +10,9 @@ import (
 	"testing/quick"
 	"time"
 
-	"tacho"
-	"tacho/internal/proof"
-	"tacho/pace"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/proof"
+	"github.com/tacho-bench/tacho/pace"
 )
 
 func take(s iter.Seq[time.Duration], n int) (out []time.Duration) {
@@ -32,7 +32,7 @@ func secs(ds []time.Duration) []float64 {
 	return out
 }
 
-// The stripes of a schedule are a partition of it.
+// The stripes of a schedule partition it.
 func TestStripesPartition(t *testing.T) {
 	f := func(seed uint64, n8 uint8) bool {
 		n := uint64(n8%7) + 1
@@ -59,7 +59,7 @@ func TestConstantDoesNotDrift(t *testing.T) {
 	}
 }
 
-// What the flags ask for is what is chosen.
+// New returns the process selected by the flags.
 func TestChoice(t *testing.T) {
 	inf := math.Inf(1)
 	for _, c := range []struct {
@@ -84,16 +84,16 @@ func TestChoice(t *testing.T) {
 
 func TestBadOptions(t *testing.T) {
 	for want, o := range map[string]pace.Options{
-		"must be above 0":     {Rate: 0, Shape: 1},
-		"burstiness":          {Rate: 1, Shape: math.NaN()},
-		"unknown ramp-up":     {Rate: 1, Shape: 1, Ramp: "cubic"},
-		"goes up":             {Rate: 1, Shape: 1, Ramp: "linear", RampStart: 3, RampEnd: 2, Count: 9},
-		"start rate above 0":  {Rate: 1, Shape: 1, Ramp: "exponential", RampEnd: 2, Count: 9},
-		"give --num-prompts":  {Rate: 1, Shape: 1, Ramp: "linear", RampEnd: 2},
-		"at least 0":          {Rate: 1, Shape: 1, Ramp: "linear", RampStart: -1, RampEnd: 2, Count: 9},
-		"end rate above 0":    {Rate: 1, Shape: 1, Ramp: "linear", Count: 9},
-		"request rate NaN":    {Rate: math.NaN(), Shape: 1},
-		"burstiness -1 must ": {Rate: 2, Shape: -1},
+		"must be above 0":                {Rate: 0, Shape: 1},
+		"burstiness":                     {Rate: 1, Shape: math.NaN()},
+		"unknown ramp-up":                {Rate: 1, Shape: 1, Ramp: "cubic"},
+		"must not be above its end rate": {Rate: 1, Shape: 1, Ramp: "linear", RampStart: 3, RampEnd: 2, Count: 9},
+		"start rate above 0":             {Rate: 1, Shape: 1, Ramp: "exponential", RampEnd: 2, Count: 9},
+		"set --num-prompts":              {Rate: 1, Shape: 1, Ramp: "linear", RampEnd: 2},
+		"at least 0":                     {Rate: 1, Shape: 1, Ramp: "linear", RampStart: -1, RampEnd: 2, Count: 9},
+		"end rate above 0":               {Rate: 1, Shape: 1, Ramp: "linear", Count: 9},
+		"request rate NaN":               {Rate: math.NaN(), Shape: 1},
+		"burstiness -1 must ":            {Rate: 2, Shape: -1},
 	} {
 		if _, _, err := pace.New(o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", o, err, want)
@@ -101,9 +101,8 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
-// The schedule has the process it says, at every rate: mean gap, coefficient
-// of variation, index of dispersion, and the whole distribution of the gaps.
-// Seeds are fixed; a wrong process fails by far more than the margins.
+// Each schedule follows its process at every rate: mean gap, coefficient of variation, index of dispersion and the
+// distribution of the gaps. Seeds are fixed; a wrong process misses the margins by far.
 func TestProcess(t *testing.T) {
 	const n = 20_000
 	for _, rate := range []float64{1, 7.5, 100, 2000, 5000} {
@@ -150,13 +149,13 @@ func checkProcess(t *testing.T, times []float64, rate, shape float64, n int) {
 		return
 	}
 	ks := proof.KolmogorovSmirnov(gaps, func(x float64) float64 { return proof.GammaCDF(shape, x) })
-	// Times are whole nanoseconds, and gaps below one of them cannot be told apart.
+	// Times are integer nanoseconds, so gaps below 1 ns are indistinguishable.
 	if limit := 1.95/math.Sqrt(float64(n)) + proof.GammaCDF(shape, rate*1e-9); ks > limit {
 		t.Errorf("Kolmogorov-Smirnov distance %.5f, above %.5f", ks, limit)
 	}
 }
 
-// A schedule without an end is not stretched, and keeps its rate all the same.
+// A schedule without an end is not stretched and still keeps its rate.
 func TestEndless(t *testing.T) {
 	p, _, err := pace.New(pace.Options{Rate: 10, Shape: 1, Seed: 3})
 	if err != nil {
@@ -168,8 +167,7 @@ func TestEndless(t *testing.T) {
 	}
 }
 
-// The rates of a ramp are those of the reference: start + (end-start)*i/(N-1),
-// and start * (end/start)^(i/(N-1)).
+// The rates of a ramp match the reference: start + (end-start)*i/(N-1), and start * (end/start)^(i/(N-1)).
 func TestRampRates(t *testing.T) {
 	for _, c := range []struct {
 		ramp       string
@@ -204,8 +202,8 @@ func TestClosedAndBurst(t *testing.T) {
 	}
 }
 
-// A schedule within a time has exactly so many arrivals, all of them before its
-// end, whatever the seed; and is the process given that number.
+// A schedule with Within contains exactly Count arrivals before its end, for every seed, and follows the process
+// conditioned on Count.
 func TestWithin(t *testing.T) {
 	for _, shape := range []float64{0.3, 1, 4, math.Inf(1)} {
 		for seed := range uint64(200) {
@@ -219,8 +217,8 @@ func TestWithin(t *testing.T) {
 			}
 		}
 	}
-	// Of a Poisson process given its count each arrival is uniform: over many
-	// seeds the first and the middle one are distributed as those order statistics.
+	// Conditioned on the count, each arrival of a Poisson process is uniform: over many seeds, the first and the
+	// middle arrival follow the distributions of their order statistics.
 	var first, middle []float64
 	for seed := range uint64(4000) {
 		times := secs(slices.Collect(pace.Poisson{Rate: 3, Count: 9, Within: 3, Seed: seed}.Arrivals()))
@@ -230,7 +228,7 @@ func TestWithin(t *testing.T) {
 	if ks := proof.KolmogorovSmirnov(first, func(x float64) float64 { return 1 - math.Pow(1-x, 9) }); ks > limit {
 		t.Errorf("the first of 9 uniform times: distance %.4f, above %.4f", ks, limit)
 	}
-	atLeast5 := func(x float64) (p float64) { // of 9 uniform numbers at least 5 are below x
+	atLeast5 := func(x float64) (p float64) { // probability that at least 5 of 9 uniform numbers are below x
 		choose := []float64{126, 84, 36, 9, 1}
 		for i, c := range choose {
 			p += c * math.Pow(x, float64(5+i)) * math.Pow(1-x, float64(4-i))

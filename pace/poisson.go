@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
 var poisson = Kind{
@@ -19,7 +19,7 @@ type Poisson struct {
 	Rate  float64
 	Count int
 	Seed  uint64
-	// Within is as in Options.
+	// Within is Options.Within.
 	Within float64
 }
 
@@ -28,15 +28,15 @@ func (p Poisson) Arrivals() iter.Seq[time.Duration] {
 	return normalized(p.Rate, p.Count, p.Within, p.Seed, (*rand.Rand).ExpFloat64)
 }
 
-// normalized is the schedule whose gaps are drawn by gap, which has mean 1. A
-// schedule of known length is stretched so that its last arrival is at
-// count/rate exactly: a run of N requests at rate R takes N/R whatever was
-// drawn, and runs with different seeds offer the same load. (The stretched
-// gaps are those of a Poisson process given its last arrival.) A schedule within
-// a time has one gap more, from its last arrival to the end of that time: it is a
-// Poisson process given how many arrive in the time, which are as many uniform
-// numbers, sorted. The draws are made twice rather than kept: a million arrivals
-// take no memory.
+// normalized returns a schedule with gaps drawn by gap, a distribution with mean 1.
+//
+// If count is known, the schedule is stretched so that the last arrival is at exactly count/rate: a run of N
+// requests at rate R takes N/R for every seed, and runs with different seeds offer the same load. (The stretched
+// gaps are the gaps of a Poisson process conditioned on its last arrival.) With within, the schedule includes one
+// more gap, from the last arrival to the end of the period. The result is a Poisson process conditioned on its
+// count: count sorted uniform numbers.
+//
+// normalized draws every gap twice instead of storing the gaps, so a million arrivals take no memory.
 func normalized(rate float64, count int, within float64, seed uint64, gap func(*rand.Rand) float64) iter.Seq[time.Duration] {
 	return func(yield func(time.Duration) bool) {
 		scale := 1 / rate
@@ -63,6 +63,6 @@ func normalized(rate float64, count int, within float64, seed uint64, gap func(*
 	}
 }
 
-// newRand gives arrivals a stream of their own: workloads draw from the same
-// seed, and prompt lengths must not be correlated with gaps.
+// newRand returns a random stream for arrivals only. Workloads draw from the same seed, and prompt lengths must not
+// correlate with gaps.
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x61727269766c73)) }

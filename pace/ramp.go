@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"tacho"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/stat"
 )
 
 var linear = Kind{
@@ -26,9 +26,8 @@ var exponential = Kind{
 	},
 }
 
-// Ramp is an open loop whose rate depends on how many of the arrivals are
-// over: Rate(0) before the first, Rate(1) before the last. It is not
-// stretched: there is no total that it should have.
+// Ramp is an open loop with a rising rate: from Rate(0) before the first arrival to Rate(1) before the last. A ramp
+// is not stretched because its total duration is not specified.
 type Ramp struct {
 	Options
 	RateAt func(share float64) float64
@@ -54,8 +53,8 @@ func (p Ramp) gap(r *rand.Rand) float64 {
 	return stat.Gamma(r, p.Shape) / p.Shape
 }
 
-// RateBefore is the rate before arrival i. A ramp from 0 has no rate at all before
-// its first arrival, and takes that of the second.
+// RateBefore returns the rate before arrival i. A ramp from 0 has rate 0 before its first arrival and uses the rate
+// of the second instead.
 func (p Ramp) RateBefore(i int) float64 {
 	last := float64(max(p.Count-1, 1))
 	if r := p.RateAt(float64(i) / last); r > 0 {

@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"strings"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 
-	"tacho/internal/spelling"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho/internal/spelling"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// kinds are the datasets of the plan: one, or those of its mix.
+// kinds returns the datasets of the plan: one, or one per class of the mix.
 func (p *Plan) kinds() ([]workload.Kind, error) {
 	classes, err := p.Classes()
 	if err != nil {
@@ -30,7 +30,7 @@ func (p *Plan) kinds() ([]workload.Kind, error) {
 
 // Datasets names the datasets of the plan.
 func (p *Plan) Datasets() string {
-	kinds, _ := p.kinds() // a plan that cannot be read has none
+	kinds, _ := p.kinds() // an invalid plan has no datasets
 	var names []string
 	for _, k := range kinds {
 		if !slices.Contains(names, k.Name) {
@@ -40,20 +40,20 @@ func (p *Plan) Datasets() string {
 	return strings.Join(names, ", ")
 }
 
-// Every says whether all datasets of the plan have a property; a plan that
-// cannot be read has none.
+// Every reports whether has holds for all datasets of the plan. The result is
+// false if the plan is invalid.
 func (p *Plan) Every(has func(workload.Kind) bool) bool {
 	kinds, err := p.kinds()
 	return err == nil && !slices.ContainsFunc(kinds, func(k workload.Kind) bool { return !has(k) })
 }
 
-// Some says whether a dataset of the plan has a property.
+// Some reports whether has holds for any dataset of the plan.
 func (p *Plan) Some(has func(workload.Kind) bool) bool {
-	kinds, _ := p.kinds() // a plan that cannot be read has none
+	kinds, _ := p.kinds() // an invalid plan has no datasets
 	return slices.ContainsFunc(kinds, has)
 }
 
-// OwnTimes says whether arrivals are the trace's own.
+// OwnTimes reports whether requests arrive at the times recorded in the trace.
 func (p *Plan) OwnTimes() bool {
 	rated := p.Given("request-rate") || p.RampUpStrategy != ""
 	return p.SelfTimed && !p.NoSelfTimed && len(p.Mix) == 0 && !rated && p.Every(func(k workload.Kind) bool { return k.Timed })
@@ -61,7 +61,7 @@ func (p *Plan) OwnTimes() bool {
 
 // A Class is one part of a mix.
 type Class struct {
-	Plan     Plan // with the dataset options of this class
+	Plan     Plan // includes the dataset options of this class
 	Weight   float64
 	Label    string
 	Model    string
@@ -69,8 +69,8 @@ type Class struct {
 	Header   []tacho.Label
 }
 
-// Classes are the parts of the mix. A plan without a mix is its only part. Of a
-// list of values a class has the first.
+// Classes returns the classes of the mix. A plan without a mix has one class,
+// the plan itself. If an option is a list, the class gets its first value.
 func (p *Plan) Classes() ([]Class, error) {
 	if len(p.Mix) == 0 {
 		return []Class{{Plan: *p, Weight: 1}}, nil
@@ -95,7 +95,7 @@ func (p *Plan) Classes() ([]Class, error) {
 	return out, nil
 }
 
-// class reads part i of the mix, a word after the other.
+// class parses entry i of the mix and calls each for every OPTION=VALUE.
 func (p *Plan) class(i int, text string, each func(c *Class, name, value string) error) (Class, error) {
 	c := Class{Plan: *p, Weight: 1, Label: fmt.Sprintf("class-%d", i+1)}
 	c.Plan.Mix = nil
@@ -111,17 +111,17 @@ func (p *Plan) class(i int, text string, each func(c *Class, name, value string)
 	return c, nil
 }
 
-// mixPrefix begins the name of an option of a class: mix.LABEL.OPTION.
+// mixPrefix starts the name of a class option: mix.LABEL.OPTION.
 const mixPrefix = "mix."
 
-// mixAxes are the lists in the mix.
+// mixAxes returns the lists inside the mix.
 func (p *Plan) mixAxes() (out []axis) {
 	classes, err := p.Classes()
 	if err != nil || len(p.Mix) == 0 {
-		return nil // Validate tells
+		return nil // Validate reports the error
 	}
 	for i, text := range p.Mix {
-		_, _ = p.class(i, text, func(c *Class, name, value string) error { // it was read before
+		_, _ = p.class(i, text, func(c *Class, name, value string) error { // Classes has parsed this entry without an error
 			if values, err := c.values(name, value); err == nil && len(values) > 1 {
 				out = append(out, axis{mixPrefix + classes[i].Label + "." + name, values})
 			}
@@ -131,7 +131,7 @@ func (p *Plan) mixAxes() (out []axis) {
 	return out
 }
 
-// setMix takes one value of a list in the mix.
+// setMix sets an option of one class: name is mix.LABEL.OPTION.
 func (p *Plan) setMix(name, value string) error {
 	classes, err := p.Classes()
 	if err != nil {
@@ -156,7 +156,7 @@ func (p *Plan) setMix(name, value string) error {
 	return err
 }
 
-// values are what a word of a class stands for: one value, or those of a list.
+// values expands an option of the class: one value, or all values of a list.
 func (c *Class) values(name, value string) ([]string, error) {
 	if name == "weight" || name == "priority" {
 		return numbers(value)
@@ -167,7 +167,7 @@ func (c *Class) values(name, value string) ([]string, error) {
 	return []string{value}, nil
 }
 
-// option is the one of a dataset that has this name; nil if there is none.
+// option returns the dataset option called name, or nil.
 func (c *Class) option(name string) *Option {
 	for _, o := range c.Plan.Options() {
 		if o.Name == name && slices.Contains(datasetGroups, o.Group) {
@@ -177,7 +177,7 @@ func (c *Class) option(name string) *Option {
 	return nil
 }
 
-// optionNames are the options that a class may have.
+// optionNames returns the names of all options a class can set.
 func (c *Class) optionNames() (out []string) {
 	for _, o := range c.Plan.Options() {
 		if slices.Contains(datasetGroups, o.Group) {
@@ -187,7 +187,7 @@ func (c *Class) optionNames() (out []string) {
 	return out
 }
 
-// set takes one option of a class.
+// set sets one option of the class.
 func (c *Class) set(name, value string) (err error) {
 	if header, ok := strings.CutPrefix(name, "header."); ok {
 		c.Header = append(c.Header, tacho.Label{Key: header, Value: value})
@@ -208,10 +208,10 @@ func (c *Class) set(name, value string) (err error) {
 		if o := c.option(name); o != nil {
 			return o.Set(value)
 		}
-		return fmt.Errorf("no option of a dataset has this name%s", spelling.Meant(name, c.optionNames()))
+		return fmt.Errorf("unknown dataset option%s", spelling.DidYouMean(name, c.optionNames()))
 	}
 	return err
 }
 
-// datasetGroups are the groups of options that each class of a mix can set.
+// datasetGroups are the option groups a class of a mix can set.
 var datasetGroups = []string{"Dataset", "Conversations", "Traces"}

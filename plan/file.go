@@ -13,14 +13,15 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"tacho/internal/redact"
-	"tacho/internal/spelling"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho/internal/limit"
+	"github.com/tacho-bench/tacho/internal/redact"
+	"github.com/tacho-bench/tacho/internal/spelling"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// MarshalJSON writes the options that were given, and no others, as one object.
-// Their names have underscores. Read makes the same plan of it. Secrets are in
-// it: Public takes them out.
+// MarshalJSON encodes the given options as one object, with underscores in the
+// names. Read decodes the object to the same plan. The object contains secrets;
+// Public removes them.
 func (p *Plan) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -41,14 +42,19 @@ func (p *Plan) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// json is the value as JSON: a number, a switch or an object where it is one,
-// else text.
+// json encodes the value as a JSON number, boolean or object if possible,
+// otherwise as a string.
 func (o *Option) json() ([]byte, error) {
 	if o.plan.listed(o.Name) != nil {
 		return json.Marshal(o.Text())
 	}
 	switch v := o.Value.(type) {
-	case *string, *[]string:
+	case *[]string:
+		if *v == nil { // was set and cleared again; null would not decode
+			return []byte("[]"), nil
+		}
+		return json.Marshal(v)
+	case *string:
 		return json.Marshal(v)
 	case *JSONObject:
 		return json.Marshal(map[string]any(*v))
@@ -61,7 +67,7 @@ func (o *Option) json() ([]byte, error) {
 
 func underscored(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
-// YAML writes the plan as MarshalJSON does, for people to read and change.
+// YAML encodes the same options as MarshalJSON, for people to read and edit.
 func (p *Plan) YAML() ([]byte, error) {
 	text, err := p.MarshalJSON()
 	if err != nil {
@@ -81,8 +87,8 @@ func (p *Plan) YAML() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Public is the plan without its secrets, as others may see it. What is taken
-// out is added to secrets.
+// Public returns a copy of the plan without secrets. Removed values are added
+// to secrets.
 func (p *Plan) Public(secrets *redact.Secrets) Plan {
 	out := *p
 	for _, o := range out.Options() {
@@ -104,19 +110,23 @@ func (p *Plan) Public(secrets *redact.Secrets) Plan {
 			}
 		case encoding.TextUnmarshaler:
 			if text := o.Text(); o.Secret != "" && text != secrets.Public(o.Secret, text) {
-				_ = v.UnmarshalText([]byte(secrets.Public(o.Secret, text))) // it could be read before, and only a mark is new
+				_ = v.UnmarshalText([]byte(secrets.Public(o.Secret, text))) // the text parsed before, and only the redaction mark is new
 			}
 		}
 	}
 	return out
 }
 
-// Read takes the options of a file in YAML or JSON. Those that were set before
-// stay: a flag goes before a file. Secrets in the file are added to secrets.
+// Read sets the options of a YAML or JSON file. Options set before the call
+// keep their values, because flags override files. Secrets in the file are
+// added to secrets.
 func (p *Plan) Read(text []byte, secrets *redact.Secrets) error {
+	if err := limit.Depth(text); err != nil {
+		return err
+	}
 	top, err := parsePlan(text)
 	if err != nil {
-		secrets.Public(redact.InBody, string(text)) // the complaint may quote it
+		secrets.Learn(string(text)) // the error may quote the text
 		return err
 	}
 	options := p.Options()
@@ -135,7 +145,7 @@ func (p *Plan) Read(text []byte, secrets *redact.Secrets) error {
 		}
 		name = names[at]
 		if lines[name] > 0 {
-			return fmt.Errorf("line %d: %s is on line %d already: keep one of them", key.Line, key.Value, lines[name])
+			return fmt.Errorf("line %d: %s is already set on line %d, remove one of them", key.Line, key.Value, lines[name])
 		}
 		lines[name] = key.Line
 		if slices.Contains(before, name) {
@@ -149,14 +159,14 @@ func (p *Plan) Read(text []byte, secrets *redact.Secrets) error {
 }
 
 func unknownOption(name string, names []string) error {
-	const all = "tacho bench --help-all lists all"
+	const all = "tacho bench --help-all lists all options"
 	if nearest := spelling.Nearest(strings.ReplaceAll(name, "_", "-"), names); nearest != "" {
-		return fmt.Errorf("no option is called %s, did you mean %s? (%s)", name, underscored(nearest), all)
+		return fmt.Errorf("unknown option %s, did you mean %s? (%s)", name, underscored(nearest), all)
 	}
-	return fmt.Errorf("no option is called %s (%s)", name, all)
+	return fmt.Errorf("unknown option %s (%s)", name, all)
 }
 
-// read takes a value out of a file.
+// read sets the option to a value from a file.
 func (o *Option) read(n *yaml.Node, secrets *redact.Secrets) error {
 	texts, err := o.texts(n)
 	for _, text := range texts {
@@ -166,12 +176,12 @@ func (o *Option) read(n *yaml.Node, secrets *redact.Secrets) error {
 	case err != nil:
 		return err
 	case o.Secret == redact.InAll && slices.Equal(texts, []string{redact.Mark}):
-		return nil // the key was left out, and comes from a flag or the environment
+		return nil // the key was redacted and comes from a flag or the environment
 	case slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(s, redact.Mark) }):
-		return fmt.Errorf("a secret was taken out of it: give it again with --%s", o.Name)
+		return fmt.Errorf("the file contains a redacted secret, set it with --%s", o.Name)
 	case len(texts) == 0:
 		*o.Value.(*[]string) = []string{}
-		o.note()
+		o.markGiven()
 	}
 	for _, text := range texts {
 		if err := o.Set(text); err != nil {
@@ -181,7 +191,7 @@ func (o *Option) read(n *yaml.Node, secrets *redact.Secrets) error {
 	return nil
 }
 
-// texts are the values of an option as a command line has them.
+// texts returns the values of the option in command-line form.
 func (o *Option) texts(n *yaml.Node) ([]string, error) {
 	levels, object := o.mayBeList(), false
 	switch o.Value.(type) {
@@ -208,31 +218,31 @@ func (o *Option) texts(n *yaml.Node) ([]string, error) {
 	}
 	text, err := scalar(n)
 	if _, is := o.Value.(*workload.Window); is && text == "" {
-		text = "0-" // the whole trace is written as no text
+		text = "0-" // an empty window in a file means the full trace
 	}
 	return []string{text}, err
 }
 
-var errNoAliases = errors.New("a plan has no aliases: write the value itself, in quotes if it begins with *")
+var errNoAliases = errors.New("a plan cannot contain aliases: write the value itself, in quotes if it starts with *")
 
-// scalar is one value as a command line has it.
+// scalar returns one value in command-line form.
 func scalar(n *yaml.Node) (string, error) {
 	switch {
 	case n.Kind == yaml.SequenceNode:
-		return "", errors.New("it takes one value, not a list")
+		return "", errors.New("want one value, not a list")
 	case n.Kind == yaml.MappingNode:
-		return "", errors.New("it takes a value, not names with values: write it in quotes if it should be text")
+		return "", errors.New("want one value, not a mapping; quote it if it is text")
 	case n.Kind == yaml.AliasNode:
 		return "", errNoAliases
 	case n.ShortTag() == "!!null":
-		return "", errors.New("it has no value: write one, or take the line out")
+		return "", errors.New("no value, write one or remove the line")
 	case n.ShortTag() == "!!float" && strings.EqualFold(strings.TrimPrefix(n.Value, "+"), ".inf"):
 		return "inf", nil
 	}
 	return n.Value, nil
 }
 
-// nodeJSON is what a node says, as JSON.
+// nodeJSON encodes a YAML node as JSON.
 func nodeJSON(n *yaml.Node) ([]byte, error) {
 	switch {
 	case n.Kind == yaml.SequenceNode:
@@ -262,19 +272,19 @@ func nodeJSON(n *yaml.Node) ([]byte, error) {
 	case n.ShortTag() != "!!str":
 		var v any
 		if b, err := json.Marshal(json.RawMessage(n.Value)); err == nil {
-			return b, nil // as it is: 1, 2.5, true
+			return b, nil // valid JSON as written: 1, 2.5, true
 		}
 		if err := n.Decode(&v); err != nil || reflect.TypeOf(v).Kind() == reflect.Float64 {
-			return nil, fmt.Errorf("line %d: JSON has no value for %s: write it in quotes if it should be text", n.Line, n.Value)
+			return nil, fmt.Errorf("line %d: JSON cannot represent %s, quote it if it is text", n.Line, n.Value)
 		}
-		if reflect.TypeOf(v).Kind() != reflect.Struct { // a date is text
+		if reflect.TypeOf(v).Kind() != reflect.Struct { // YAML dates become strings
 			return json.Marshal(v)
 		}
 	}
 	return json.Marshal(n.Value)
 }
 
-// parsePlan reads a file as names with values.
+// parsePlan parses a file as a mapping of options.
 func parsePlan(text []byte) (*yaml.Node, error) {
 	top, err := parseJSON(text)
 	if err != nil {
@@ -283,7 +293,7 @@ func parsePlan(text []byte) (*yaml.Node, error) {
 		}
 	}
 	if top.Kind != yaml.MappingNode {
-		return nil, errors.New("it should have options with their values, as in num_prompts: 100")
+		return nil, errors.New("want options with values, as in num_prompts: 100")
 	}
 	return top, nil
 }
@@ -293,19 +303,20 @@ func parseYAML(text []byte) (*yaml.Node, error) {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	switch err := d.Decode(&first); {
 	case errors.Is(err, io.EOF):
-		return &yaml.Node{Kind: yaml.MappingNode}, nil // it says nothing
+		return &yaml.Node{Kind: yaml.MappingNode}, nil // an empty file
 	case err != nil && strings.Contains(err.Error(), "anchor"):
-		return nil, errNoAliases // what is quoted may be a secret that begins with *
+		return nil, errNoAliases // the parser's error may quote a secret that starts with *
 	case err != nil:
-		return nil, fmt.Errorf("it is neither JSON nor YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+		return nil, fmt.Errorf("not valid JSON or YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if !errors.Is(d.Decode(&more), io.EOF) {
-		return nil, errors.New("it has several documents: a plan is one")
+		return nil, errors.New("the file contains several documents, keep one")
 	}
 	return first.Content[0], nil
 }
 
-// parseJSON reads JSON as it is: YAML has other escapes.
+// parseJSON parses JSON with a JSON decoder, because YAML has different
+// escapes.
 func parseJSON(text []byte) (*yaml.Node, error) {
 	r := jsonReader{Decoder: json.NewDecoder(bytes.NewReader(text)), text: text, line: 1}
 	r.UseNumber()
@@ -314,12 +325,12 @@ func parseJSON(text []byte) (*yaml.Node, error) {
 		return nil, err
 	}
 	if _, err := r.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more behind it")
+		return nil, errors.New("unexpected text after the JSON object")
 	}
 	return top, nil
 }
 
-// A jsonReader knows on which line it is.
+// jsonReader is a JSON decoder that tracks line numbers.
 type jsonReader struct {
 	*json.Decoder
 	text []byte
@@ -348,7 +359,7 @@ func (r *jsonReader) next() (*yaml.Node, error) {
 			}
 			n.Content = append(n.Content, item)
 		}
-		_, err = r.Token() // its end
+		_, err = r.Token() // closing bracket
 	case string:
 		n.SetString(v)
 		if n.Style = 0; strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r >= 0x7f }) {

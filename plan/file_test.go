@@ -11,12 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho/internal/redact"
-	"tacho/plan"
+	"github.com/tacho-bench/tacho/internal/redact"
+	"github.com/tacho-bench/tacho/plan"
 )
 
-// otherText is a value for an option that is not its default, as a command line
-// has it. A type that is not known here fails the test.
+// otherText returns a value that differs from the default of o, in command-line
+// form. An unknown type fails the test.
 func otherText(t *testing.T, o plan.Option) []string {
 	t.Helper()
 	special := map[string]string{
@@ -52,7 +52,8 @@ func otherText(t *testing.T, o plan.Option) []string {
 	return nil
 }
 
-// unlike says how two plans differ, in values or in what was given.
+// unlike describes the first difference between two plans, in values or in
+// Given.
 func unlike(a, b *plan.Plan) string {
 	theirs := b.Options()
 	for i, o := range a.Options() {
@@ -66,7 +67,7 @@ func unlike(a, b *plan.Plan) string {
 	return ""
 }
 
-// bothWays writes a plan and reads it, in both forms.
+// bothWays encodes a plan as JSON and YAML and decodes both.
 func bothWays(t *testing.T, p *plan.Plan) {
 	t.Helper()
 	inJSON, err := json.Marshal(p)
@@ -88,8 +89,8 @@ func bothWays(t *testing.T, p *plan.Plan) {
 	}
 }
 
-// A plan is read as it was written: every option, alone and with all others, at
-// its default where that was given.
+// Every option survives encoding and decoding: alone, together with all others,
+// and explicitly set to its default.
 func TestPlanBothWays(t *testing.T) {
 	all, plain := plan.Default(), plan.Default()
 	bothWays(t, &plain)
@@ -125,7 +126,7 @@ func TestPlanBothWays(t *testing.T) {
 	}
 }
 
-// Whatever the values are, a plan is read as it was written.
+// Random values survive encoding and decoding.
 func TestPlanBothWaysWithAnyValue(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	words := []string{"", " ", "~", "null", "true", "no", "0x1f", "1_000", ".inf", "-", "- a", "a: b", "#", "a #b", "'", `"`, `\`, "\n", "\n\n a", "\t", "\r\n", "é", "\u2028", "\u0085", "😀", "*a", "&a", "!!int 3", "{", "]", "%", "@", "2024-01-01", "<<", "\x00", "?", "|", ">", "---", "...", "12e3", "=", "\ufeff"}
@@ -165,7 +166,7 @@ func TestPlanBothWaysWithAnyValue(t *testing.T) {
 	}
 }
 
-// People write values in more ways than one.
+// Read accepts all common spellings of a value.
 func TestPlanAsPeopleWriteIt(t *testing.T) {
 	for text, want := range map[string][]string{
 		"num_prompts: 1,2,...,8":                    {"num-prompts=1,2,4,8"},
@@ -197,32 +198,32 @@ func TestPlanAsPeopleWriteIt(t *testing.T) {
 	}
 }
 
-// What is wrong in a plan is told with its line, its name and a way out.
+// Errors in a plan name the line, the option and a fix.
 func TestPlanWithMistakes(t *testing.T) {
 	for text, want := range map[string]string{
-		"seed: 1\nnum_promts: 3":               "line 2: no option is called num_promts, did you mean num_prompts?",
-		"zzzzzzzzzz: 3":                        "line 1: no option is called zzzzzzzzzz (",
+		"seed: 1\nnum_promts: 3":               "line 2: unknown option num_promts, did you mean num_prompts?",
+		"zzzzzzzzzz: 3":                        "line 1: unknown option zzzzzzzzzz (",
 		"seed: 1\n\nport: http":                `line 3: port: "http" is not a whole number`,
 		"{\"seed\": 1,\n\"port\": \"x\"}":      `line 2: port: "x" is not a whole number`,
 		"num_prompts: many":                    `line 1: num_prompts: "many" is not a whole number`,
-		"num_prompts: 999999999":               "line 1: num_prompts: 999999999 is too many",
+		"num_prompts: 999999999":               "line 1: num_prompts: 999999999 is too large",
 		"profile: sometimes":                   `line 1: profile: "sometimes" is not true or false`,
-		"label: [a, b]":                        "line 1: label: it takes one value, not a list",
-		"label: {a: b}":                        "not names with values",
-		"goodput:\n- ttft: 200":                "not names with values",
-		"label:":                               "line 1: label: it has no value",
-		"extra_body: [1]":                      "line 1: extra_body: it takes one value, not a list",
-		"extra_body: {a: .inf}":                "line 1: extra_body: line 1: JSON has no value for .inf",
-		"seed: 1\nhost: a\nseed: 2":            "line 3: seed is on line 1 already",
-		"num_prompts: 1\nnum-prompts: 2":       "line 2: num-prompts is on line 1 already",
-		"label: *secret":                       "a plan has no aliases",
-		"label: &a x\nhost: *a":                "a plan has no aliases",
-		"[1, 2]":                               "options with their values",
-		"seed":                                 "options with their values",
+		"label: [a, b]":                        "line 1: label: want one value, not a list",
+		"label: {a: b}":                        "not a mapping",
+		"goodput:\n- ttft: 200":                "not a mapping",
+		"label:":                               "line 1: label: no value",
+		"extra_body: [1]":                      "line 1: extra_body: want one value, not a list",
+		"extra_body: {a: .inf}":                "line 1: extra_body: line 1: JSON cannot represent .inf",
+		"seed: 1\nhost: a\nseed: 2":            "line 3: seed is already set on line 1",
+		"num_prompts: 1\nnum-prompts: 2":       "line 2: num-prompts is already set on line 1",
+		"label: *secret":                       "a plan cannot contain aliases",
+		"label: &a x\nhost: *a":                "a plan cannot contain aliases",
+		"[1, 2]":                               "options with values",
+		"seed":                                 "options with values",
 		"a: 1\nb: c: d":                        "line 2: mapping values are not allowed",
 		"seed: 1\n---\nseed: 2":                "several documents",
-		"header: [\"X-Api-Key=[redacted]\"]":   "line 1: header: a secret was taken out of it: give it again with --header",
-		"base_url: http://[redacted]@host:80/": "give it again with --base-url",
+		"header: [\"X-Api-Key=[redacted]\"]":   "line 1: header: the file contains a redacted secret, set it with --header",
+		"base_url: http://[redacted]@host:80/": "set it with --base-url",
 	} {
 		p := plan.Default()
 		if err := p.Read([]byte(text), nil); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "'secret'") {
@@ -231,8 +232,8 @@ func TestPlanWithMistakes(t *testing.T) {
 	}
 }
 
-// A flag goes before the file, where it gives a secret again too, and a key has
-// other ways.
+// Flags override the file, also for redacted values. A redacted API key in the
+// file is ignored.
 func TestFlagsGoBeforeThePlan(t *testing.T) {
 	p := plan.Default()
 	set(t, &p, "num-prompts=1000", "header=A=1", "base-url=http://me:pw-of-mine@host")
@@ -255,6 +256,8 @@ func FuzzPlan(f *testing.F) {
 	f.Add("num_prompts: [1, 2]\nextra_body: {a: [1, b]}")
 	f.Add(`{"label": "\u0000", "random_range_ratio": {"input": 0.5, "output": 1}}`)
 	f.Add("a: &x [*x]")
+	f.Add(strings.Repeat("- ", 2000))
+	f.Add("a: " + strings.Repeat("[", 2000))
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.Contains(text, "file") || strings.Contains(text, "@") {
 			t.Skip("it may read files")
@@ -275,4 +278,26 @@ func FuzzPlan(f *testing.F) {
 			t.Error(cmp.Diff(string(b), string(c)), err)
 		}
 	})
+}
+
+// The coordinator clears some options before it sends a plan to agents. A list that was
+// set and cleared decodes as an empty list.
+func TestClearedListDecodes(t *testing.T) {
+	p := plan.Default()
+	for _, o := range p.Options() {
+		if o.Name == "trust-agent" {
+			if err := o.Set("any"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	p.TrustAgent = nil
+	text, err := json.Marshal(&p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := plan.Default()
+	if err := q.Read(text, &redact.Secrets{}); err != nil || len(q.TrustAgent) != 0 {
+		t.Errorf("%s: %v, %q", text, err, q.TrustAgent)
+	}
 }

@@ -9,32 +9,31 @@ import (
 	"strconv"
 	"strings"
 
-	"tacho/metric"
-	"tacho/outcome"
-	"tacho/pace"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/pace"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// A Level is a point in the space of all lists of a plan.
+// A Level is one combination of values of all lists in a plan.
 type Level struct {
-	Index       int                 // in the order of the coordinates; it is its name in files
-	Repeat      int                 // which of several repeats it is, from 1; 0 where there is only one
-	Coordinates outcome.Coordinates // its value of each option that is a list
-	Plan        Plan                // what is done there: no option has several values
-	Prompts     int                 // requests, or conversations; 0 is no end
-	Inputs      int                 // the prompts in them: more, where a request takes several
-	Rate        float64             // +Inf is all at once
-	Concurrency int                 // 0 is no limit
-	Draw        uint64              // which draw of its arrivals it takes
-	Name        string              // what sets it apart, as flags
-	Value       string              // the same, short
+	Index       int                 // in coordinate order; also the level's name in files
+	Repeat      int                 // number of the repeat, from 1; 0 if the level runs once
+	Coordinates outcome.Coordinates // its value of each option given as a list
+	Plan        Plan                // the plan of this level: every option has one value
+	Prompts     int                 // requests or conversations; 0 means unlimited
+	Inputs      int                 // prompts in these requests: more than Prompts if a request takes several
+	Rate        float64             // requests per second; +Inf sends everything immediately
+	Concurrency int                 // 0 means unlimited
+	Draw        uint64              // selects the random arrivals
+	Name        string              // its coordinates as flags
+	Value       string              // its coordinates, short
 }
 
-// Levels are the levels of the plan, in order. Where several options are lists,
-// each combination is a level. An option that finds its own levels stands at one
-// at a time.
+// Levels returns the levels of the plan in order: one level for each
+// combination of list values. An option set to sweep counts as one value, 1.
 func (p *Plan) Levels() []Level {
-	out, _ := p.levels() // Validate tells
+	out, _ := p.levels() // Validate reports the error
 	return out
 }
 
@@ -42,8 +41,8 @@ func (p *Plan) levels() ([]Level, error) {
 	axes := p.axes()
 	n := max(p.Repeat, 1)
 	for _, a := range axes {
-		if n *= len(a.values); n > mostLevels {
-			return nil, fmt.Errorf("more than %d levels: the lists have too many values together", mostLevels)
+		if n *= len(a.values); n > maxLevels {
+			return nil, fmt.Errorf("more than %d levels: shorten the lists", maxLevels)
 		}
 	}
 	var out []Level
@@ -66,14 +65,14 @@ func (p *Plan) levels() ([]Level, error) {
 	return out, nil
 }
 
-// At is the level at a point.
+// At returns the level with the given coordinates.
 func (p *Plan) At(index int, at outcome.Coordinates) (Level, error) {
 	one, err := p.With(at)
 	l := Level{Index: index, Coordinates: at, Plan: one, Rate: one.RequestRate, Concurrency: one.MaxConcurrency, Inputs: one.NumPrompts}
 	if one.PromptsFactor > 0 && l.Concurrency > 0 {
 		l.Inputs = one.PromptsFactor * l.Concurrency
 	} else if (one.MaxSeconds > 0 || one.OwnTimes()) && !one.Given("num-prompts") {
-		l.Inputs = 0 // time ends such a run, or the trace does
+		l.Inputs = 0 // the time limit or the trace ends the run
 	}
 	l.Prompts = one.requests(l.Inputs)
 	var names, values []string
@@ -84,14 +83,14 @@ func (p *Plan) At(index int, at outcome.Coordinates) (Level, error) {
 	return l, err
 }
 
-// SetRepeat makes the level one of several that are alike.
+// SetRepeat marks the level as repeat n of several equal levels.
 func (l *Level) SetRepeat(n int) {
 	l.Repeat = n
 	l.Name = strings.TrimSpace(fmt.Sprintf("%s repeat %d", l.Name, n))
 	l.Value = strings.TrimSpace(fmt.Sprintf("%s #%d", l.Value, n))
 }
 
-// requests is how many requests it takes to send so many prompts.
+// requests returns the number of requests needed for this many prompts.
 func (p *Plan) requests(prompts int) int {
 	kind, err := workload.Find(p.DatasetName)
 	if err != nil || len(p.Mix) > 0 {
@@ -100,7 +99,7 @@ func (p *Plan) requests(prompts int) int {
 	return kind.Requests(&p.Dataset, prompts)
 }
 
-// Varies names the options that are lists.
+// Varies returns the names of all options given as lists.
 func (p *Plan) Varies() string {
 	var names []string
 	for _, a := range p.axes() {
@@ -112,13 +111,13 @@ func (p *Plan) Varies() string {
 	return strings.Join(names, " ")
 }
 
-// Pacing is when the sessions of a level arrive.
+// Pacing returns the arrival process of a level.
 func (p *Plan) Pacing(l Level, seed uint64) pace.Options {
 	o := pace.Options{
 		Rate: l.Rate, Shape: p.Burstiness, Count: max(l.Prompts, 0), Limited: l.Concurrency > 0, Ramp: p.RampUpStrategy, Seed: seed,
 	}
-	if n := math.Round(l.Rate * float64(p.MaxSeconds)); n >= 1 && n < mostOfAny && (o.Count == 0 || n < float64(o.Count)) {
-		o.Count, o.Within = int(n), float64(p.MaxSeconds) // time ends it: what it offers is the rate, whatever was drawn
+	if n := math.Round(l.Rate * float64(p.MaxSeconds)); n >= 1 && n < defaultMax && (o.Count == 0 || n < float64(o.Count)) {
+		o.Count, o.Within = int(n), float64(p.MaxSeconds) // limited by time: the offered load is the rate, for any random arrivals
 	}
 	if p.RampUpStartRPS != nil {
 		o.RampStart = *p.RampUpStartRPS
@@ -129,11 +128,11 @@ func (p *Plan) Pacing(l Level, seed uint64) pace.Options {
 	return o
 }
 
-// Config is what the summary of a level must know.
+// Config returns the settings for the summary of a level.
 func (p *Plan) Config(l Level) (metric.Config, error) {
 	c := metric.Config{Burstiness: p.Burstiness, MaxConcurrency: l.Concurrency, SteadyThreshold: p.SteadyThreshold, NoSteady: p.NoSteadyState, StallMillis: p.StallThreshold, GPUPrice: p.GPUPrice, GPUs: float64(p.GPUs.Count())}
 	if c.GPUPrice > 0 && c.GPUs == 0 && len(p.GPUMetricsURL) == 0 && !p.Virtual {
-		return c, errors.New("--gpu-price: say how many GPUs there are, as in --gpus 8xH100")
+		return c, errors.New("--gpu-price needs the number of GPUs, as in --gpus 8xH100")
 	}
 	if math.IsInf(p.Burstiness, 1) {
 		c.Burstiness = 0
@@ -153,16 +152,16 @@ func (p *Plan) Config(l Level) (metric.Config, error) {
 		return c, err
 	}
 	for _, text := range p.Goodput {
-		slo, err := parseSLO(text)
+		slos, err := metric.ParseSLOs(text)
 		if err != nil {
 			return c, fmt.Errorf("--goodput: %w", err)
 		}
-		c.Goodput = append(c.Goodput, slo)
+		c.Goodput = append(c.Goodput, slos...)
 	}
 	return c, c.Validate()
 }
 
-// percentiles fills in those to report, and those of the table of all levels.
+// percentiles sets the percentiles of the report and of the table of levels.
 func (p *Plan) percentiles(c *metric.Config) (err error) {
 	if c.Percentiles, err = percentilesOf("metric-percentiles", p.MetricPercentiles); err != nil || p.SweepPercentiles == "" {
 		return err
@@ -176,7 +175,7 @@ func (p *Plan) percentiles(c *metric.Config) (err error) {
 	return err
 }
 
-// percentilesOf reads the list of an option.
+// percentilesOf parses the percentile list of an option.
 func percentilesOf(option, list string) (out []float64, err error) {
 	for text := range strings.SplitSeq(list, ",") {
 		f, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
@@ -186,21 +185,4 @@ func percentilesOf(option, list string) (out []float64, err error) {
 		out = append(out, f)
 	}
 	return out, nil
-}
-
-// parseSLO reads NAME:LIMIT, or NAME.pNN:LIMIT of a metric of which a request has
-// many values.
-func parseSLO(text string) (slo metric.SLO, err error) {
-	name, limit, ok := strings.Cut(text, ":")
-	if slo.LimitMillis, err = strconv.ParseFloat(limit, 64); !ok || err != nil {
-		return slo, fmt.Errorf("%q should be NAME:LIMIT, as in ttft:200, in milliseconds", text)
-	}
-	name, percentile, ok := strings.Cut(name, ".p")
-	if slo.Metric = name; !ok {
-		return slo, nil
-	}
-	if slo.Percentile, err = strconv.ParseFloat(percentile, 64); err != nil || slo.Percentile <= 0 {
-		return slo, fmt.Errorf("%q: want a percentile after the point, as in itl.p99:50", text)
-	}
-	return slo, nil
 }

@@ -1,15 +1,17 @@
 package plan_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
-	"tacho/plan"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho/internal/redact"
+	"github.com/tacho-bench/tacho/plan"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// Whatever whole number can be asked for, one that no machine can hold is
-// refused, and the most is told.
+// Every integer option rejects values too large for any machine, and the error
+// names the maximum.
 func TestAbsurdNumbersAreRefused(t *testing.T) {
 	tried := 0
 	p := plan.Default()
@@ -42,11 +44,31 @@ func TestAbsurdNumbersAreRefused(t *testing.T) {
 	}
 }
 
-// Numbers that are fine by themselves can be too many together.
+// Values within their own limits are rejected if their product is too large.
 func TestBatchIsBounded(t *testing.T) {
 	p := plan.Default()
 	p.Backend, p.RandomBatchSize, p.RandomInputLen = "openai-embeddings", 60_000, workload.Fixed(1_000_000)
 	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "--random-batch-size") {
 		t.Errorf("%v, want --random-batch-size", err)
+	}
+}
+
+// TestPlanBombs checks that a plan that is too deep, or has too many values that may be secrets, is an error at once.
+func TestPlanBombs(t *testing.T) {
+	var values strings.Builder
+	for i := range 40_000 {
+		fmt.Fprintf(&values, "k: value%dxyz%d\n", i, i*7919)
+	}
+	for name, text := range map[string]string{
+		"brackets": "a: " + strings.Repeat("[", 100_000),
+		"braces":   strings.Repeat(`{"a":`, 100_000),
+		"dashes":   strings.Repeat("- ", 100_000),
+		"values":   "a: [\n" + values.String(),
+		"long":     "a: [\nb: " + strings.Repeat("x", 1_000_000),
+	} {
+		p := plan.Default()
+		if err := p.Read([]byte(text), &redact.Secrets{}); err == nil || len(err.Error()) > 1000 {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

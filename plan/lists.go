@@ -6,24 +6,24 @@ import (
 	"strconv"
 	"strings"
 
-	"tacho/outcome"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
-// An axis is an option with several values: a level for each. The option's
-// field holds the first of them.
+// An axis is an option with several values, one per level. The option's field
+// holds the first value.
 type axis struct {
 	name   string
-	values []string // as Set takes them
+	values []string // in the form Set accepts
 }
 
-// Sweep is the value of an option that finds its own levels.
+// Sweep is the value of an option whose levels the run chooses itself.
 const Sweep = "sweep"
 
-// mostLevels keeps a slip of the pen (1,2,...,1000000) from being a plan.
-const mostLevels = 10_000
+// maxLevels rejects typing errors such as 1,2,...,1000000.
+const maxLevels = 10_000
 
-// mayBeList says whether the option may be a list, with a level for each value:
-// it is a number or a choice, and of the load, not of the report.
+// mayBeList reports whether the option accepts a list with one level per value:
+// a number or a choice that affects the load, not the report.
 func (o *Option) mayBeList() bool {
 	switch o.Value.(type) {
 	case *[]string, *JSONObject:
@@ -34,16 +34,15 @@ func (o *Option) mayBeList() bool {
 	return o.several != "no" && o.Group != groupOfReports
 }
 
-// groupOfReports are options of the run as a whole.
+// groupOfReports contains options of the run, not of a level.
 const groupOfReports = "Results"
 
-// values are what a text on a command line stands for: one value, or those of a
-// list.
+// values expands command-line text: one value, or all values of a list.
 func (o *Option) values(text string) ([]string, error) {
 	if !o.mayBeList() || !strings.ContainsAny(text, ",…") {
 		return []string{text}, nil
 	}
-	parts := outside(text)
+	parts := splitTopLevel(text)
 	switch o.Value.(type) {
 	case *string:
 		return parts, nil
@@ -51,7 +50,7 @@ func (o *Option) values(text string) ([]string, error) {
 		return numbers(text)
 	}
 	if o.scratch().set(text) == nil {
-		return []string{text}, nil // its commas are its own, as in uniform(1,9)
+		return []string{text}, nil // commas belong to the value, as in uniform(1,9)
 	}
 	if list, err := numbers(text); err == nil {
 		return list, nil
@@ -59,20 +58,20 @@ func (o *Option) values(text string) ([]string, error) {
 	return parts, nil
 }
 
-// numbers are those of a list, the dots filled in.
+// numbers expands a list of numbers, including the dots.
 func numbers(text string) ([]string, error) {
 	list, err := parseLevels(text)
 	out := make([]string, len(list))
 	for i, f := range list {
 		if out[i] = formatFloat(f); f < 1<<53 && f > -1<<53 {
-			out[i] = strconv.FormatFloat(f, 'f', -1, 64) // whole numbers are read without an exponent
+			out[i] = strconv.FormatFloat(f, 'f', -1, 64) // integers parse without an exponent only
 		}
 	}
 	return out, err
 }
 
-// outside splits a text at the commas that are in no brackets.
-func outside(text string) []string {
+// splitTopLevel splits text at commas outside brackets.
+func splitTopLevel(text string) []string {
 	depth, from := 0, 0
 	var out []string
 	for i, c := range text {
@@ -91,14 +90,14 @@ func outside(text string) []string {
 	return append(out, strings.TrimSpace(text[from:]))
 }
 
-// scratch is the same option of a plan that nobody needs.
+// scratch returns the same option of a temporary plan.
 func (o *Option) scratch() *Option {
 	p := Default()
 	return &p.Options()[o.at]
 }
 
-// setAll takes the values of a list, the last first: the field keeps the first.
-// Each becomes the text that the option itself writes.
+// setAll sets the values of a list, the last one first, so that the field keeps
+// the first. Each value is stored as the option formats it.
 func (o *Option) setAll(values []string) error {
 	list := make([]string, len(values))
 	for i, v := range slices.Backward(values) {
@@ -111,8 +110,8 @@ func (o *Option) setAll(values []string) error {
 	return nil
 }
 
-// list notes the values of an option; nil is one value only. Plans are copied, and
-// share nothing that is changed.
+// list stores the values of an option; nil removes the list. Plans are copied
+// by value, so list never changes a shared slice.
 func (p *Plan) list(name string, values []string) {
 	p.lists = slices.DeleteFunc(slices.Clone(p.lists), func(a axis) bool { return a.name == name })
 	if values != nil {
@@ -120,7 +119,7 @@ func (p *Plan) list(name string, values []string) {
 	}
 }
 
-// listed are the values of an option that is a list; nil where it is none.
+// listed returns the values of an option given as a list, otherwise nil.
 func (p *Plan) listed(name string) []string {
 	i := slices.IndexFunc(p.lists, func(a axis) bool { return a.name == name })
 	if i < 0 {
@@ -129,7 +128,7 @@ func (p *Plan) listed(name string) []string {
 	return p.lists[i].values
 }
 
-// Values are those of an option: of its list, or the only one.
+// Values returns all values of an option.
 func (p *Plan) Values(name string) []string {
 	if list := p.listed(name); list != nil {
 		return list
@@ -139,7 +138,7 @@ func (p *Plan) Values(name string) []string {
 	return []string{all[i].single()}
 }
 
-// Swept names the option that finds its own levels; empty is none.
+// Swept returns the name of the option set to sweep, or an empty string.
 func (p *Plan) Swept() string {
 	for _, a := range p.lists {
 		if slices.Equal(a.values, []string{Sweep}) {
@@ -149,12 +148,11 @@ func (p *Plan) Swept() string {
 	return ""
 }
 
-// loads are the options that say how much load there is: the innermost of the
-// lists, in this order.
+// loads are the options that set the amount of load. Their lists are the
+// innermost, in this order.
 var loads = []string{"request-rate", "max-concurrency", "num-prompts"}
 
-// axes are the lists of the plan, the outermost first. An option that finds its
-// own levels begins with one at a time.
+// axes returns the lists of the plan, the outermost first. A sweep starts at 1.
 func (p *Plan) axes() (out []axis) {
 	all := p.Options()
 	if len(p.lists) > 0 {
@@ -176,17 +174,17 @@ func (p *Plan) axes() (out []axis) {
 	return out
 }
 
-// Set takes an option by its name, as a command line has it.
+// Set sets an option by name, from command-line text.
 func (p *Plan) Set(name, text string) error {
 	all := p.Options()
 	i := slices.IndexFunc(all, func(o Option) bool { return o.Name == name || slices.Contains(o.Aliases, name) })
 	if i < 0 {
-		return fmt.Errorf("no option is called %s", name)
+		return fmt.Errorf("unknown option %s", name)
 	}
 	return all[i].Set(text)
 }
 
-// With is the plan at a point of its lists: no option has several values.
+// With returns the plan for one combination of list values.
 func (p *Plan) With(at outcome.Coordinates) (Plan, error) {
 	one := *p
 	one.lists, one.Repeat = nil, min(p.Repeat, 1)

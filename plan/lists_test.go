@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"tacho/outcome"
-	"tacho/plan"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/plan"
 )
 
 func coordinatesOf(levels []plan.Level) (out []string) {
@@ -22,8 +22,8 @@ func coordinatesOf(levels []plan.Level) (out []string) {
 	return out
 }
 
-// Any option that is a number or a choice may be a list, and a level has one
-// value of each. Loads are innermost.
+// Any option with a number or a choice accepts a list. Each level has one value
+// per list, and lists of loads are innermost.
 func TestListsOfAnyOption(t *testing.T) {
 	for words, want := range map[string][]string{
 		"num-prompts=1,2 random-input-len=128,512": {"random-input-len=128 num-prompts=1", "random-input-len=128 num-prompts=2", "random-input-len=512 num-prompts=1", "random-input-len=512 num-prompts=2"},
@@ -73,7 +73,7 @@ func TestListsOfAnyOption(t *testing.T) {
 	}
 }
 
-// The plan of a level has the values of that level, and is no list any more.
+// The plan of a level contains the values of the level and no lists.
 func TestPlanOfALevel(t *testing.T) {
 	p := plan.Default()
 	set(t, &p, "backend=openai,tgi", "random-output-len=7,9", "sweep-max-concurrency=2,4", "sweep-num-prompts-factor=10", "repeat=2")
@@ -100,8 +100,8 @@ func TestPlanOfALevel(t *testing.T) {
 
 func TestListsThatAreWrong(t *testing.T) {
 	for words, want := range map[string]string{
-		"request-rate=sweep max-concurrency=sweep":  "goes without --max-concurrency sweep",
-		"request-rate=sweep shuffle-levels=true":    "goes without sweep",
+		"request-rate=sweep max-concurrency=sweep":  "cannot be combined with --max-concurrency sweep",
+		"request-rate=sweep shuffle-levels=true":    "cannot be combined with sweep",
 		"request-rate=sweep sweep-points=2":         "at least 3",
 		"num-prompts=1,...,5000 random-vocab-size=": "is not a whole number",
 		"num-prompts=1,2,...,5000 burstiness=1,2,3": "more than 10000 levels",
@@ -109,7 +109,7 @@ func TestListsThatAreWrong(t *testing.T) {
 		"backend=openai,nosuch":         "nosuch",
 		"lora-assignment=random,best":   "write random or round-robin",
 		"random-input-len=10,x":         `x`,
-		"max-concurrency=4,0":           "at least 1 request",
+		"max-concurrency=4,0":           "--max-concurrency 0: want at least 1",
 		"sweep-num-prompts-factor=5":    "multiple of --max-concurrency",
 		"mix=weight=1,x":                "weight",
 		"burstiness=sweep":              `"sweep" is not a number`,
@@ -133,8 +133,8 @@ func TestListsThatAreWrong(t *testing.T) {
 	}
 }
 
-// Coordinates are numbers and truth values where they are, and come back as they
-// went.
+// Coordinates keep numbers and booleans as JSON types and survive encoding and
+// decoding.
 func TestCoordinatesAreTyped(t *testing.T) {
 	in := outcome.Coordinates{{Name: "request-rate", Value: "10.5"}, {Name: "request-rate", Value: "inf"}, {Name: "ignore-eos", Value: "true"}, {Name: "backend", Value: "tgi"}, {Name: "model", Value: "7b"}, {Name: "endpoint", Value: ""}, {Name: "sim", Value: "null"}}
 	b, err := json.Marshal(in)

@@ -10,31 +10,31 @@ import (
 	"strings"
 	"sync"
 
-	"tacho/internal/redact"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho/internal/redact"
+	"github.com/tacho-bench/tacho/workload"
 )
 
 // An Option is one field of a Plan.
 type Option struct {
-	Name   string // of the flag
+	Name   string // flag name
 	Group  string
 	Help   string
-	Own    bool         // tacho's own: no flag of vllm bench serve
+	Own    bool         // not an option of vllm bench serve
 	Value  any          // pointer to the field
-	Secret redact.Place // where in it secrets stand
-	// Aliases are its names in other tools.
+	Secret redact.Place // where the value contains secrets
+	// Aliases are names of the same option in other tools.
 	Aliases []string
 
-	standard string   // the default, where a tag tells it
-	several  string   // "yes" or "no", where its type does not tell whether it may be a list
-	sweeps   bool     // it can find its own levels
-	words    []string // that it takes; none is any
-	most     string   // that it may ask for
+	standard string   // default from the struct tag
+	several  string   // "yes" or "no" if the type does not determine whether lists are allowed
+	sweeps   bool     // accepts sweep
+	words    []string // allowed values; empty allows any
+	most     string   // maximum
 	plan     *Plan
-	at       int // among its options
+	at       int // index in Options
 }
 
-// Options are all the options of p, in the order of its fields.
+// Options returns all options of p in field order.
 func (p *Plan) Options() []Option {
 	v := reflect.ValueOf(p).Elem()
 	out := make([]Option, len(fields()))
@@ -45,28 +45,28 @@ func (p *Plan) Options() []Option {
 	return out
 }
 
-// A field is an option of any plan, and where it is in one.
+// A field is an option of any plan and its index path in the struct.
 type field struct {
 	Option
 
 	index []int
 }
 
-// fields are those of a plan that are options. They are the same for every plan, and
-// to read their tags takes a while.
+// fields are the options of every plan. They are computed once, because reading
+// struct tags is slow.
 var fields = sync.OnceValue(func() (out []field) {
 	walk(reflect.TypeFor[Plan](), nil, "", func(f field) { out = append(out, f) })
 	return out
 })
 
-// standard are the options with their defaults. Nobody changes them.
+// standard are the options with default values; read-only.
 var standard = sync.OnceValue(func() []Option {
 	p := Default()
 	return p.Options()
 })
 
-// Given says whether an option was given: it was set, even to its default, or
-// it differs from it.
+// Given reports whether an option was set, even to its default, or differs from
+// its default.
 func (p *Plan) Given(name string) bool {
 	if slices.Contains(p.given, name) {
 		return true
@@ -76,7 +76,7 @@ func (p *Plan) Given(name string) bool {
 	return i >= 0 && all[i].Given()
 }
 
-// Given is Plan.Given of this option.
+// Given is Plan.Given for this option.
 func (o *Option) Given() bool {
 	return slices.Contains(o.plan.given, o.Name) || !reflect.DeepEqual(o.Value, standard()[o.at].Value)
 }
@@ -97,7 +97,7 @@ func walk(t reflect.Type, index []int, group string, fn func(field)) {
 		help, own := strings.CutPrefix(f.Tag.Get("help"), "+ ")
 		aliases := strings.Fields(f.Tag.Get("alias"))
 		if len(aliases) > 0 {
-			help += " (--" + strings.Join(aliases, ", --") + " is the same)"
+			help += " (alias --" + strings.Join(aliases, ", --") + ")"
 		}
 		fn(field{Option{
 			Name: name, Group: group, Help: help, Own: own, Secret: redact.Place(f.Tag.Get("secret")),
@@ -107,13 +107,13 @@ func walk(t reflect.Type, index []int, group string, fn func(field)) {
 	}
 }
 
-// Words are those that the option takes; none, if it takes any.
+// Words returns the allowed values; an empty result allows any value.
 func (o *Option) Words() []string { return o.words }
 
-// List says whether the option may be given several times, and keeps all values.
+// List reports whether the option may be repeated and keeps all values.
 func (o *Option) List() bool { _, is := o.Value.(*[]string); return is }
 
-// Switch says whether the option is on or off.
+// Switch reports whether the option is a boolean.
 func (o *Option) Switch() bool {
 	switch o.Value.(type) {
 	case *bool, **bool:
@@ -122,12 +122,12 @@ func (o *Option) Switch() bool {
 	return false
 }
 
-// Set reads a value as it is written on a command line, or a list of values,
-// and notes that it was given.
+// Set parses a command-line value, or a list of values, and marks the option as
+// given.
 func (o *Option) Set(text string) error {
 	if o.sweeps && text == Sweep {
 		o.plan.list(o.Name, []string{Sweep})
-		o.note()
+		o.markGiven()
 		return nil
 	}
 	values, err := o.values(text)
@@ -141,7 +141,7 @@ func (o *Option) Set(text string) error {
 		err = o.setAll(values)
 	}
 	if err == nil {
-		o.note()
+		o.markGiven()
 	}
 	return err
 }
@@ -149,7 +149,7 @@ func (o *Option) Set(text string) error {
 func (o *Option) set(text string) (err error) {
 	list := ""
 	if o.mayBeList() {
-		list = ", nor a list like 1,2,4"
+		list = ", or a list like 1,2,4"
 	}
 	switch v := o.Value.(type) {
 	case *bool:
@@ -170,13 +170,13 @@ func (o *Option) set(text string) (err error) {
 		*v, err = maybe(text, parseFloat, "a number"+list)
 	case *[]string:
 		if !slices.Contains(o.plan.given, o.Name) {
-			*v = nil // the first that is given replaces the default
+			*v = nil // the first given value replaces the default
 		}
 		*v = append(slices.Clip(*v), text)
 	case encoding.TextUnmarshaler:
 		err = v.UnmarshalText([]byte(text))
 	default:
-		panic(fmt.Sprintf("option %s has a type that nobody reads: %T", o.Name, v))
+		panic(fmt.Sprintf("option %s has an unsupported type: %T", o.Name, v))
 	}
 	if err != nil {
 		return err
@@ -184,15 +184,15 @@ func (o *Option) set(text string) (err error) {
 	return o.bounded()
 }
 
-// note remembers that the option was given.
-func (o *Option) note() {
+// markGiven marks the option as given.
+func (o *Option) markGiven() {
 	if !slices.Contains(o.plan.given, o.Name) {
-		o.plan.given = append(slices.Clip(o.plan.given), o.Name) // plans are copied
+		o.plan.given = append(slices.Clip(o.plan.given), o.Name) // plans are copied by value
 	}
 }
 
-// Text is the value as Set reads it, or the list of its values; empty if there
-// is none, or if it was given several times.
+// Text formats the value, or the list of values, for Set. The result is empty
+// if there is no value or if the option was repeated.
 func (o *Option) Text() string {
 	if list := o.plan.listed(o.Name); list != nil {
 		return strings.Join(list, ",")
@@ -222,11 +222,11 @@ func (o *Option) single() string {
 	return fmt.Sprint(v.Interface())
 }
 
-// parseInt takes 1e3 for 1000.
+// parseInt also parses 1e3 as 1000.
 func parseInt(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if f, other := strconv.ParseFloat(s, 64); err != nil && other == nil && f == math.Trunc(f) && !math.IsInf(f, 0) {
-		return int(max(min(f, 1<<62), -1<<62)), nil // beyond these no option goes
+		return int(max(min(f, 1<<62), -1<<62)), nil // larger than the limit of any option
 	}
 	return n, err
 }
@@ -253,11 +253,12 @@ func maybe[T any](text string, read func(string) (T, error), what string) (*T, e
 	return &v, err
 }
 
-// What is asked for is held in memory, or made at once. A number that no
-// machine can hold is refused by its name, before it is tried.
-const mostOfAny = 100_000_000
+// defaultMax is the default maximum of integers. Requested items are kept in
+// memory or created together, so values too large for any machine are rejected
+// by name.
+const defaultMax = 100_000_000
 
-// bounded says that a number is too large for the option.
+// bounded returns an error if a number is too large for the option.
 func (o *Option) bounded() error {
 	var all []int
 	switch v := o.Value.(type) {
@@ -266,19 +267,19 @@ func (o *Option) bounded() error {
 	case **int:
 		all = []int{**v}
 	}
-	most := mostOfAny
+	most := defaultMax
 	switch o.most {
 	case "":
 	case "tokens":
-		most = workload.MostTokens
+		most = workload.MaxTokens
 	case "ranks":
-		most = workload.MostRanks
+		most = workload.MaxRanks
 	default:
-		most, _ = strconv.Atoi(o.most) // what is no number allows none
+		most, _ = strconv.Atoi(o.most) // 0 if the tag is not a number
 	}
 	for _, n := range all {
 		if n > most {
-			return fmt.Errorf("%d is too many: write %d at most", n, most)
+			return fmt.Errorf("%d is too large, at most %d", n, most)
 		}
 	}
 	return nil

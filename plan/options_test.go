@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"tacho/plan"
+	"github.com/tacho-bench/tacho/plan"
 )
 
-// set gives a plan options as a command line does.
+// set sets options from words of the form NAME=VALUE.
 func set(t *testing.T, p *plan.Plan, words ...string) {
 	t.Helper()
 	for _, word := range words {
@@ -19,8 +19,8 @@ func set(t *testing.T, p *plan.Plan, words ...string) {
 	}
 }
 
-// What was given is known, even where it is the default; and a copy of a plan
-// does not tell the plan what it was given.
+// Given is true for an option set to its default, and setting options of a copy
+// does not change the original plan.
 func TestGiven(t *testing.T) {
 	p := plan.Default()
 	set(t, &p, "num-prompts=1000", "max-seconds=4", "request-rate=10", "header=a=1", "header=b=2")
@@ -45,7 +45,7 @@ func TestGiven(t *testing.T) {
 	}
 }
 
-// Every option reads what it writes.
+// Every option parses the text it formats.
 func TestOptionsReadWhatTheyWrite(t *testing.T) {
 	p, again := plan.Default(), plan.Default()
 	set(t, &p, "seed=7", "top-k=3", "top-p=0.5", "ignore-eos=false", "request-rate=inf", "random-range-ratio=0.5", "extra-body={\"a\":1}", "burstiness=inf")

@@ -1,6 +1,6 @@
-// Package plan is what was asked for, as data. It goes to a file and back
-// without loss, knows which options were given, and tells secrets from the rest.
-// Nothing is done here: package run carries a plan out.
+// Package plan describes a run as data: all its options. A plan can be written
+// to a file and read back without loss, records which options were given, and
+// separates secrets from other values. Package run executes a plan.
 package plan
 
 import (
@@ -9,64 +9,70 @@ import (
 	"slices"
 	"strings"
 
-	"tacho/backend"
-	"tacho/internal/redact"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/redact"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// A Plan is all that a run is told. Each field is an option, written down
-// here and nowhere else, with its default: the flags, the help, the
-// documentation and the manifest of a run are derived from it. Names and
-// defaults are those of `vllm bench serve`, so that its command lines mean here
-// what they mean there; what tacho adds is marked by a + in front of its help.
+// A Plan contains all options of a run. Each field is an option with its
+// default. Flags, help, documentation and the manifest of a run are derived
+// from these fields. Names and defaults are the same as in `vllm bench serve`,
+// so its command lines mean the same here. The help of an option added by tacho
+// starts with a +.
 type Plan struct {
 	Server           `group:"Server"`
 	Fleet            `group:"Fleet"`
 	Load             `group:"Load"`
 	Body             `group:"Request"`
+	Preset           `group:"Workload"`
 	workload.Dataset `group:"Dataset"`
 	Results          `group:"Results"`
 	Machines         `group:"Agents"`
 
-	given []string // names of the options that were set
-	lists []axis   // of the options that have several values
+	given []string // names of options set explicitly
+	lists []axis   // options with several values
 }
 
-// Server says whom to ask.
+// Server selects the server and the connection.
 type Server struct {
-	Backend         string   `flag:"backend" list:"yes" default:"openai" help:"protocol to speak: see the list below; auto asks the server"`
+	Backend         string   `flag:"backend" list:"yes" default:"openai" help:"protocol, see the list below; auto detects it"`
 	BaseURL         []string `flag:"base-url" help:"server, as http://host:port, https://..., or unix:///path.sock; overrides --host and --port; several servers share the load"`
-	Balance         string   `flag:"balance" alias:"router" default:"round-robin" words:"round-robin random least-loaded power-of-two prefix sticky" help:"+ how several servers share the load: round-robin, random, least-loaded (fewest requests in flight), power-of-two (the less loaded of two drawn at random), prefix (where prompts with the same beginning went before), or sticky (all requests of a session to one server)"`
+	Balance         string   `flag:"balance" alias:"router" default:"round-robin" words:"round-robin random least-loaded power-of-two prefix sticky" help:"+ load balancing between several servers: round-robin, random, least-loaded (fewest requests in flight), power-of-two (the less loaded of two drawn at random), prefix (the server that received the same prompt prefix before), or sticky (one server per session)"`
 	Host            string   `flag:"host" default:"127.0.0.1" help:"server's host"`
-	Port            int      `flag:"port" help:"server's port; by default the one that the backend's servers use"`
-	Sim             string   `flag:"sim" list:"yes" help:"+ measure a simulated engine of this profile (tacho sim --list) instead of a server"`
-	SimSpeedup      float64  `flag:"sim-speedup" default:"1" help:"+ run the simulated engine and the load this many times faster; plan and report stay in the engine's own time"`
-	Virtual         bool     `flag:"virtual" help:"+ compute the run in virtual time on the engine of --sim, faster than it would pass; nothing is sent, and all that comes out is marked PREDICTED"`
-	Endpoint        string   `flag:"endpoint" list:"yes" help:"path of the request; by default the backend's own" secret:"path"`
-	Model           string   `flag:"model" list:"yes" help:"model to ask for; by default the first that the server lists"`
-	ServedModelName string   `flag:"served-model-name" list:"yes" help:"the model's name in requests, if the server uses another name for it"`
-	Tokenizer       string   `flag:"tokenizer" help:"tokenizer to count with: a file, a folder, a model (owner/name, owner/name@revision), or a built-in encoding (cl100k_base, o200k_base, gpt-4o, ...); by default the model's own, or the server's /tokenize"`
+	Port            int      `flag:"port" help:"port of the server; default: the usual port of the backend"`
+	Sim             string   `flag:"sim" list:"yes" help:"+ benchmark a simulated engine with this profile (tacho sim --list) instead of a server"`
+	SimSpeedup      float64  `flag:"sim-speedup" default:"1" help:"+ speed-up factor of the simulated engine and the load; plan and report use the engine's time"`
+	Virtual         bool     `flag:"virtual" help:"+ compute the run in virtual time on the engine of --sim without sending requests; results are marked PREDICTED"`
+	Endpoint        string   `flag:"endpoint" list:"yes" help:"path of the request; default: the usual path of the backend" secret:"path"`
+	Model           string   `flag:"model" list:"yes" help:"model name; default: the first model the server lists"`
+	ServedModelName string   `flag:"served-model-name" list:"yes" help:"model name in requests, if it differs from --model"`
+	Tokenizer       string   `flag:"tokenizer" help:"tokenizer for token counts: a file, a directory, a model (owner/name, owner/name@revision), or a built-in encoding (cl100k_base, o200k_base, gpt-4o, ...); default: the model's tokenizer, or the server's /tokenize"`
 	TokenizerMode   string   `flag:"tokenizer-mode" default:"auto" help:"accepted for compatibility"`
-	TrustRemoteCode bool     `flag:"trust-remote-code" help:"accepted for compatibility; tacho runs no code of a model"`
-	SkipTokenizer   bool     `flag:"skip-tokenizer-init" help:"do not ask the server to count tokens: prompt lengths are estimates"`
+	TrustRemoteCode bool     `flag:"trust-remote-code" help:"accepted for compatibility; tacho never runs model code"`
+	SkipTokenizer   bool     `flag:"skip-tokenizer-init" help:"do not use the server's /tokenize; prompt lengths are estimates"`
 	Header          []string `flag:"header" help:"extra headers, as KEY=VALUE ..." secret:"header"`
-	APIKey          string   `flag:"api-key" help:"+ API key; other users of this machine can read a command line, so prefer OPENAI_API_KEY or a file" secret:"all"`
-	APIKeyFile      string   `flag:"api-key-file" help:"+ file that holds the key"`
+	APIKey          string   `flag:"api-key" help:"+ API key; prefer OPENAI_API_KEY or --api-key-file, because other users can see command lines" secret:"all"`
+	APIKeyFile      string   `flag:"api-key-file" help:"+ file with the API key"`
 	Insecure        bool     `flag:"insecure" help:"do not verify the server's certificate"`
-	CACert          string   `flag:"ca-cert" help:"+ file with certificates to trust instead of the system's"`
-	ClientCert      string   `flag:"client-cert" help:"+ file with the certificate to present to the server"`
-	ClientKey       string   `flag:"client-key" help:"+ file with that certificate's key"`
-	HTTP2           bool     `flag:"http2" help:"+ use HTTP/2 (arrivals are then stamped when read, not by the kernel)"`
-	Clock           string   `flag:"clock" list:"yes" default:"kernel" words:"kernel wire auto read" help:"+ what stamps arrivals: kernel; wire (each segment as it passes the network device: exact even if the client gets no processor; needs CAP_NET_RAW); auto (wire where it is to be had, else kernel); or read (to see the difference)"`
-	RequestIDPrefix string   `flag:"request-id-prefix" default:"bench-{random}-" help:"prefix of the x-request-id of each request; {random} in it is a number drawn for the run"`
-	RequestIDFormat string   `flag:"request-id-format" default:"number" words:"number uuid" help:"+ what an x-request-id is: number (the prefix and the request's number) or uuid; one given with --header is sent as it is"`
-	MetricsURL      []string `flag:"metrics-url" help:"+ metrics page to read during the run; by default the server's own, if it has one; none reads nothing"`
-	GPUMetricsURL   []string `flag:"gpu-metrics-url" help:"+ metrics page of a DCGM exporter, for utilization and power of the GPUs"`
-	MetricsInterval Seconds  `flag:"metrics-interval" default:"1" help:"+ time between two readings of these pages"`
-	Label           string   `flag:"label" help:"name of the run, in the names of its files"`
+	CACert          string   `flag:"ca-cert" help:"+ file with CA certificates, instead of the system's"`
+	ClientCert      string   `flag:"client-cert" help:"+ file with the client certificate"`
+	ClientKey       string   `flag:"client-key" help:"+ file with the key of the client certificate"`
+	HTTP2           bool     `flag:"http2" help:"+ use HTTP/2 (arrivals are timestamped when read, not by the kernel)"`
+	Clock           string   `flag:"clock" list:"yes" default:"kernel" words:"kernel wire auto read" help:"+ source of arrival timestamps: kernel; wire (each segment at the network device, exact even if the client is not scheduled; needs CAP_NET_RAW); auto (wire if available, otherwise kernel); or read (user space, for comparison)"`
+	RequestIDPrefix string   `flag:"request-id-prefix" default:"bench-{random}-" help:"prefix of the x-request-id of each request; {random} becomes a random number"`
+	RequestIDFormat string   `flag:"request-id-format" default:"number" words:"number uuid" help:"+ format of x-request-id: number (prefix and request number) or uuid; a value in --header is sent unchanged"`
+	MetricsURL      []string `flag:"metrics-url" help:"+ metrics page to read during the run; default: the server's page, if available; none disables it"`
+	GPUMetricsURL   []string `flag:"gpu-metrics-url" help:"+ metrics page of a DCGM exporter, for GPU utilization and power"`
+	MetricsInterval Seconds  `flag:"metrics-interval" default:"1" help:"+ interval between reads of the metrics pages"`
+	Label           string   `flag:"label" help:"name of the run, used in file names"`
 }
 
-// What --progress says.
+// Preset selects a workload with a published definition.
+type Preset struct {
+	Workload string `flag:"workload" list:"no" words:"chat rag code summarize agent" help:"+ dataset and lengths of a published workload: chat, rag, code, summarize or agent; other flags override its options; tacho data --workload NAME shows the definition"`
+}
+
+// Values of --progress.
 const (
 	AutoProgress  = "auto"
 	LiveProgress  = "live"
@@ -75,168 +81,177 @@ const (
 	NoProgress    = "none"
 )
 
-// Fleet says which engines a run in virtual time computes, and what becomes of
-// them in its course.
+// Fleet configures the engines of a virtual-time run: their number, scaling and
+// failures.
 type Fleet struct {
-	Replicas           int      `flag:"replicas" default:"1" most:"10000" help:"+ with --virtual: so many engines behind a router (--balance)"`
-	AutoscaleMax       int      `flag:"autoscale-max" most:"10000" help:"+ with --virtual: let the number of engines follow the load, from --replicas up to this many"`
-	AutoscaleBy        string   `flag:"autoscale-by" default:"in-flight" words:"in-flight queue utilization" help:"+ what it follows: in-flight (requests under way), queue (requests that wait for the batch) or utilization (of batch slots or KV memory, whichever is fuller)"`
-	AutoscaleTarget    float64  `flag:"autoscale-target" help:"+ of that, what each engine is to have: by default 64 in flight, 4 in the queue, or 0.7 of its room"`
-	AutoscaleDelay     Seconds  `flag:"autoscale-delay" default:"60" help:"+ time from the decision until a new engine serves"`
-	AutoscaleDownAfter Seconds  `flag:"autoscale-down-after" default:"300" help:"+ an engine too many is taken away after this time; it first ends what it has"`
-	ReplicaFailsAt     []string `flag:"replica-fails-at" help:"+ with --virtual: seconds after the start at which an engine fails, one after the other; what it was serving fails, or is sent again where --retries allows that"`
-	ReplicaMTBF        Seconds  `flag:"replica-mtbf" help:"+ with --virtual: mean time that an engine serves before it fails, by chance"`
-	Draws              int      `flag:"draws" list:"no" default:"10" most:"10000" help:"+ with --virtual: compute each level this many times more, with the parameters of the engine drawn from their standard errors, where its file has some: what is predicted is then a range"`
-	ReplicaRepair      Seconds  `flag:"replica-repair" default:"60" help:"+ time until an engine that failed serves again"`
+	Replicas           int      `flag:"replicas" default:"1" most:"10000" help:"+ with --virtual: number of engines behind a router (--balance)"`
+	AutoscaleMax       int      `flag:"autoscale-max" most:"10000" help:"+ with --virtual: scale from --replicas up to this many engines"`
+	AutoscaleBy        string   `flag:"autoscale-by" default:"in-flight" words:"in-flight queue utilization" help:"+ scaling metric: in-flight (requests in flight), queue (requests waiting for the batch) or utilization (of batch slots or KV memory, the larger)"`
+	AutoscaleTarget    float64  `flag:"autoscale-target" help:"+ target of the scaling metric per engine; default: 64 in flight, 4 queued or 0.7 utilization"`
+	AutoscaleDelay     Seconds  `flag:"autoscale-delay" default:"60" help:"+ startup time of a new engine"`
+	AutoscaleDownAfter Seconds  `flag:"autoscale-down-after" default:"300" help:"+ time until a surplus engine is removed, after it finishes its requests"`
+	ReplicaFailsAt     []string `flag:"replica-fails-at" help:"+ with --virtual: time of an engine failure, in seconds after the start; repeatable; its requests fail or are retried (--retries)"`
+	ReplicaMTBF        Seconds  `flag:"replica-mtbf" help:"+ with --virtual: mean time between failures of an engine"`
+	Draws              int      `flag:"draws" list:"no" default:"10" most:"10000" help:"+ with --virtual: number of extra simulations with engine parameters drawn from their standard errors; predictions become ranges"`
+	ReplicaRepair      Seconds  `flag:"replica-repair" default:"60" help:"+ repair time of a failed engine"`
 }
 
-// AutoClock has the best clock chosen that is to be had.
+// AutoClock selects the best available clock.
 const AutoClock = "auto"
 
-// Load says when to ask, and how much.
+// Load sets the amount and the timing of requests.
 type Load struct {
-	NumPrompts      int      `flag:"num-prompts" default:"1000" help:"number of requests; like all options that are a number or a choice it may be a list (1,2,4 or 1,2,...,4096), which runs one level after the other"`
-	RequestRate     float64  `flag:"request-rate" default:"inf" list:"sweep" alias:"sweep-request-rate" help:"requests per second; inf sends all at once; sweep finds the rates from one request at a time to saturation"`
-	Burstiness      float64  `flag:"burstiness" default:"1" help:"gamma shape of the gaps: 1 is Poisson, less is burstier, more is more even, inf is constant"`
-	MaxConcurrency  int      `flag:"max-concurrency" list:"sweep" alias:"sweep-max-concurrency multi-turn-concurrency" most:"1000000" help:"most requests in flight; sweep finds the numbers from 1 to saturation"`
-	PromptsFactor   int      `flag:"sweep-num-prompts-factor" help:"+ number of requests, as a multiple of --max-concurrency: each level has its own"`
-	Repeat          int      `flag:"repeat" list:"no" alias:"num-runs" most:"10000" help:"+ run each level this many times; the report shows how far they differ"`
-	RampUpStrategy  string   `flag:"ramp-up-strategy" list:"yes" words:"linear exponential" help:"linear or exponential: let the rate rise, instead of --request-rate"`
+	NumPrompts      int      `flag:"num-prompts" default:"1000" help:"number of requests; this and every other number or choice may be a list (1,2,4 or 1,2,...,4096) with one level per value"`
+	RequestRate     float64  `flag:"request-rate" default:"inf" list:"sweep" alias:"sweep-request-rate" help:"requests per second; inf sends all immediately; sweep finds rates from concurrency 1 to saturation"`
+	Burstiness      float64  `flag:"burstiness" default:"1" help:"gamma shape of the gaps: 1 is Poisson, lower is burstier, higher is more even, inf is constant"`
+	MaxConcurrency  int      `flag:"max-concurrency" list:"sweep" alias:"sweep-max-concurrency multi-turn-concurrency" most:"1000000" help:"maximum requests in flight; sweep finds values from 1 to saturation"`
+	PromptsFactor   int      `flag:"sweep-num-prompts-factor" help:"+ number of requests per level, as a multiple of --max-concurrency"`
+	Repeat          int      `flag:"repeat" list:"no" alias:"num-runs" most:"10000" help:"+ number of runs per level; the report shows their spread"`
+	RampUpStrategy  string   `flag:"ramp-up-strategy" list:"yes" words:"linear exponential" help:"increase the rate, linear or exponential; replaces --request-rate"`
 	RampUpStartRPS  *float64 `flag:"ramp-up-start-rps" help:"requests per second at the start of the ramp"`
 	RampUpEndRPS    *float64 `flag:"ramp-up-end-rps" help:"requests per second at the end of the ramp"`
-	MaxSeconds      Seconds  `flag:"max-seconds" help:"+ send requests for this long, instead of a number of them; those in flight at the end may finish"`
-	Replay          string   `flag:"replay" list:"yes" help:"+ send what a kept run sent, when it sent it: its directory, with :INDEX behind it where it has several levels; dataset, seed and times are those of that run"`
-	LevelPause      Seconds  `flag:"level-pause" help:"+ wait this long before each level but the first"`
-	ShuffleLevels   bool     `flag:"shuffle-levels" list:"no" help:"+ run the levels in a random order; the report has them in theirs"`
-	KeepGoing       bool     `flag:"keep-going" list:"no" help:"+ run all levels of a list; by default a load at which all requests fail, or far past the knee, is the last"`
-	SweepPoints     int      `flag:"sweep-points" list:"no" default:"10" most:"1000" help:"+ levels of a sweep"`
-	NumWarmups      int      `flag:"num-warmups" help:"requests to send before measuring; their prompts are never measured"`
-	ReadyCheck      Seconds  `flag:"ready-check-timeout-sec" help:"wait this long for the server to answer a request; 0 does not wait: a server that refuses the first ends the run"`
-	NoTrial         bool     `flag:"no-trial" help:"+ do not send one request to each server before the measured ones to see whether it answers; with --num-warmups the first warm-up does this"`
-	RequestTimeout  Seconds  `flag:"request-timeout" default:"21600" help:"+ give up a request after this time"`
+	MaxSeconds      Seconds  `flag:"max-seconds" help:"+ send requests for this long instead of --num-prompts; requests in flight finish"`
+	Replay          string   `flag:"replay" list:"yes" help:"+ repeat the requests of a stored run at the same times: its directory, or DIR:INDEX for one of several levels"`
+	LevelPause      Seconds  `flag:"level-pause" help:"+ pause between levels"`
+	ShuffleLevels   bool     `flag:"shuffle-levels" list:"no" help:"+ run the levels in random order; the report sorts them"`
+	KeepGoing       bool     `flag:"keep-going" list:"no" help:"+ run all levels of a list; by default the run stops at a load where all requests fail, or far past the knee"`
+	SweepPoints     int      `flag:"sweep-points" list:"no" default:"10" most:"1000" help:"+ number of levels of a sweep"`
+	NumWarmups      int      `flag:"num-warmups" help:"warm-up requests before the measurement; their prompts are not reused"`
+	ReadyCheck      Seconds  `flag:"ready-check-timeout-sec" help:"wait up to this long until the server answers; 0 does not wait"`
+	NoTrial         bool     `flag:"no-trial" help:"+ skip the test request to each server before the measurement; with --num-warmups the first warm-up is the test"`
+	RequestTimeout  Seconds  `flag:"request-timeout" default:"21600" help:"+ timeout of a request"`
 	ProbeRate       float64  `flag:"probe-request-rate" help:"one-token probes per second during the load, reported separately"`
-	Seed            *uint64  `flag:"seed" list:"no" help:"seed of prompts, arrivals and the simulated engine; by default a new one for each run; each level derives its own from it, so that no cache knows its prompts"`
-	LoraModules     []string `flag:"lora-modules" help:"adapters to spread the requests over, instead of the model"`
-	LoraAssignment  string   `flag:"lora-assignment" default:"random" words:"random round-robin" help:"how adapters are chosen: random or round-robin"`
-	Retries         int      `flag:"retries" help:"+ retries for a request that fails in a way that may pass; the report counts them"`
-	FlushCache      bool     `flag:"flush-cache" alias:"reset-prefix-cache" help:"+ make the server clear its prefix cache before each level (SGLang; vLLM in development mode)"`
-	Profile         bool     `flag:"profile" help:"make the server profile the run (/start_profile, /stop_profile)"`
-	ProfileAt       int      `flag:"profile-batch-threshold" list:"no" help:"+ with --profile: wait with it until the server's metrics page says that so many requests run"`
-	ProfileFor      Seconds  `flag:"profile-duration" list:"no" default:"5" help:"+ with --profile-batch-threshold: profile for this long"`
-	DisableProgress bool     `flag:"disable-tqdm" list:"no" help:"show no progress"`
+	Seed            *uint64  `flag:"seed" list:"no" help:"seed of prompts, arrivals and the simulated engine; default: random; each level derives its own seed, so its prompts are not cached"`
+	LoraModules     []string `flag:"lora-modules" help:"LoRA adapters to spread the requests over, instead of --model"`
+	LoraAssignment  string   `flag:"lora-assignment" default:"random" words:"random round-robin" help:"choice of the adapter: random or round-robin"`
+	Retries         int      `flag:"retries" help:"+ retries per request after a transient failure; the report counts them"`
+	FlushCache      bool     `flag:"flush-cache" alias:"reset-prefix-cache" help:"+ clear the server's prefix cache before each level (SGLang; vLLM in development mode)"`
+	Profile         bool     `flag:"profile" help:"profile the server during the run (/start_profile, /stop_profile)"`
+	ProfileAt       int      `flag:"profile-batch-threshold" list:"no" help:"+ with --profile: start the profile at this many running requests"`
+	ProfileFor      Seconds  `flag:"profile-duration" list:"no" default:"5" help:"+ with --profile-batch-threshold: duration of the profile"`
+	DisableProgress bool     `flag:"disable-tqdm" list:"no" help:"disable progress output"`
 }
 
-// Body says how to ask.
+// Body configures the request body.
 type Body struct {
 	backend.Sampling
 	backend.Extras
 	ExtraBody          JSONObject `flag:"extra-body" help:"JSON object merged into each request" secret:"body"`
-	Logprobs           *int       `flag:"logprobs" help:"log probabilities to ask for with each token (completions)"`
-	IgnoreEOS          *bool      `flag:"ignore-eos" help:"make the server generate the full output length; random and traces imply it if the server supports it, unless set to false"`
+	Logprobs           *int       `flag:"logprobs" help:"number of log probabilities per token (completions)"`
+	IgnoreEOS          *bool      `flag:"ignore-eos" help:"generate the full output length; on by default for random and traces if the server supports it"`
 	UseBeamSearch      bool       `flag:"use-beam-search" help:"accepted for compatibility; vLLM ignores it too"`
 	ChatTemplateKwargs JSONObject `flag:"chat-template-kwargs" help:"JSON object sent as chat_template_kwargs with chat requests" secret:"body"`
 }
 
-// Results says what to report, and where to keep it.
+// Results selects the reports and their destination.
 type Results struct {
-	PercentileMetrics string   `flag:"percentile-metrics" help:"latencies to report: any of ttft,tpot,itl,e2el, with a limited client client_queue_time,e2el_including_client_queue, and every other latency of tacho metrics; by default ttft,tpot,itl, and e2el if no tokens are generated"`
+	PercentileMetrics string   `flag:"percentile-metrics" help:"latencies to report: ttft, tpot, itl, e2el, with --max-concurrency client_queue_time and e2el_including_client_queue, or any latency of tacho metrics; default: ttft,tpot,itl, or e2el if no tokens are generated"`
 	MetricPercentiles string   `flag:"metric-percentiles" default:"99" help:"percentiles to report, such as 50,90,99.9"`
-	SteadyThreshold   float64  `flag:"steady-state-threshold" list:"no" default:"0.95" help:"+ a closed loop is in balance from when this part of --max-concurrency is first in flight until it is for the last time"`
-	SteadyMinWindow   Seconds  `flag:"steady-state-min-window" list:"no" help:"+ a time in balance that is shorter than this is none; by default a tenth of the run"`
-	NoSteadyState     bool     `flag:"no-steady-state" list:"no" help:"+ do not look for the time in which the run was in balance"`
-	SweepPercentiles  string   `flag:"sweep-summary-percentiles" help:"+ percentiles of TTFT, TPOT and E2EL that the table of all levels has besides, such as 90,95"`
-	Goodput           []string `flag:"goodput" help:"limits that a good request meets, as ttft:MS tpot:MS e2el:MS, or any metric of tacho metrics in its unit; itl.p99:MS is a percentile of the gaps of a request, itl:MS is each of them"`
-	FailIf            string   `flag:"fail-if" help:"+ conditions that end with exit code 3, as ttft.p99>200ms,failures>1%,unsent>0%,verdict>valid"`
-	AllowUnjudged     bool     `flag:"allow-unjudged" list:"no" help:"+ let a condition of --fail-if that could not be judged pass; otherwise the exit code is 5"`
-	JUnit             string   `flag:"junit" list:"no" help:"+ file to write the conditions of --fail-if to, as JUnit XML"`
-	StallThreshold    float64  `flag:"stall-threshold" default:"1000" help:"+ gaps between tokens that are longer than so many milliseconds are stalls"`
-	GPUPrice          float64  `flag:"gpu-price" help:"+ price of one GPU for an hour, for the cost of a million tokens; how many there are is told by --gpus, or by --gpu-metrics-url"`
+	SteadyThreshold   float64  `flag:"steady-state-threshold" list:"no" default:"0.95" help:"+ the steady state lasts from the first to the last time this fraction of --max-concurrency is in flight"`
+	SteadyMinWindow   Seconds  `flag:"steady-state-min-window" list:"no" help:"+ minimum length of a steady state; default: a tenth of the run"`
+	NoSteadyState     bool     `flag:"no-steady-state" list:"no" help:"+ do not detect the steady state"`
+	SweepPercentiles  string   `flag:"sweep-summary-percentiles" help:"+ additional percentiles of TTFT, TPOT and E2EL in the table of levels, such as 90,95"`
+	Goodput           []string `flag:"goodput" help:"SLO per request, as ttft:500ms tpot:50ms e2el:10s, for any metric of tacho metrics (without a unit: milliseconds, or the unit of the metric); itl.p99:50ms limits a percentile of the gaps of a request, itl:50ms each gap"`
+	FailIf            string   `flag:"fail-if" help:"+ conditions for exit code 3, as ttft.p99>200ms,failures>1%,unsent>0%,verdict>valid"`
+	AllowUnjudged     bool     `flag:"allow-unjudged" list:"no" help:"+ pass conditions of --fail-if with too little data; otherwise exit with code 5"`
+	JUnit             string   `flag:"junit" list:"no" help:"+ JUnit XML file for the results of --fail-if"`
+	StallThreshold    float64  `flag:"stall-threshold" default:"1000" help:"+ gap between tokens counted as a stall, in milliseconds"`
+	GPUPrice          float64  `flag:"gpu-price" help:"+ price per GPU hour, for the cost per million tokens; needs --gpus or --gpu-metrics-url"`
 	ReportStyle       string   `flag:"report-style" default:"current" help:"+ layout of the report: current, 2025-10, 2025-09 or old"`
-	Reports           []string `flag:"report" help:"+ a file to write at the end, as FORMAT[:ROWS][=PATH] with the formats of tacho report: csv, parquet=all.parquet, csv:token=tokens.csv; without a path it goes into the directory of the run, and - is the standard output"`
-	MetricsListen     string   `flag:"metrics-listen" help:"+ address of a page for Prometheus while the run goes on, as 127.0.0.1:9464"`
-	OTLP              string   `flag:"otlp-endpoint" help:"+ collector that gets the figures over OTLP/HTTP every 10 s, as http://127.0.0.1:4318"`
-	OTLPHeaders       []string `flag:"otlp-header" help:"+ header for that collector, as NAME=VALUE; may be given several times" secret:"header"`
-	Dialect           string   `flag:"dialect" help:"+ print at the end what another tool would say of the same requests: vllm, sglang, aiperf or guidellm; tacho report has it, too"`
-	SaveResult        bool     `flag:"save-result" help:"write the JSON file of vllm bench serve"`
-	SaveDetailed      bool     `flag:"save-detailed" help:"include every request's numbers and text in that file"`
-	AppendResult      bool     `flag:"append-result" help:"append to the file instead of replacing it, one line for each level"`
-	ResultDir         string   `flag:"result-dir" help:"directory for that file"`
-	ResultFilename    string   `flag:"result-filename" help:"name of that file"`
-	Metadata          []string `flag:"metadata" help:"extra entries for that file, as KEY=VALUE ..." secret:"pair"`
-	PlotTimeline      bool     `flag:"plot-timeline" help:"draw every request on a time axis, into an HTML file"`
-	PlotDatasetStats  bool     `flag:"plot-dataset-stats" help:"accepted for compatibility; the lengths are in tacho report --format json"`
-	TimelineITL       string   `flag:"timeline-itl-thresholds" default:"25,50" help:"inter-token latencies at which the timeline's colours change, in milliseconds"`
-	GPUs              GPUs     `flag:"gpus" help:"+ what the server runs on, such as 8xMI300X or 4xH100,4xA100: kept with the run"`
-	Progress          string   `flag:"progress" list:"no" default:"auto" words:"auto live plain json none" help:"+ what is shown while the run goes on: live (a view that has the whole terminal), plain (a line from time to time), json (the same, as one JSON object in a line), none; auto is live on a terminal and plain elsewhere"`
-	ProgressInterval  Seconds  `flag:"progress-interval" list:"no" default:"10" help:"+ time between two lines of progress"`
-	Plain             bool     `flag:"plain" list:"no" help:"+ the same as --progress plain"`
-	Verbose           bool     `flag:"verbose" list:"no" help:"+ print the whole report of each level, where there are several"`
-	NoHTML            bool     `flag:"no-html" help:"+ write no report.html into the directory of the run"`
-	RunsDir           string   `flag:"runs-dir" default:"runs" help:"+ where runs are kept"`
-	OnDiskFull        string   `flag:"on-disk-full" default:"memory" words:"memory stop" help:"+ what to do when the run can no longer be written: memory continues and keeps up to 256 MiB in memory until there is room; stop ends the run with its report"`
+	Reports           []string `flag:"report" help:"+ report file to write, as FORMAT[:ROWS][=PATH] with a format of tacho report: csv, parquet=all.parquet, csv:token=tokens.csv; default path: the run directory; - is standard output"`
+	MetricsListen     string   `flag:"metrics-listen" help:"+ address of a Prometheus metrics page during the run, as 127.0.0.1:9464"`
+	OTLP              string   `flag:"otlp-endpoint" help:"+ OTLP collector for metrics every 10 s, as http://127.0.0.1:4318; default: OTEL_EXPORTER_OTLP_ENDPOINT"`
+	OTLPProtocol      string   `flag:"otlp-protocol" help:"+ protocol of the OTLP collector: http/protobuf, http/json or grpc; default: OTEL_EXPORTER_OTLP_PROTOCOL, otherwise http/protobuf"`
+	OTLPSpans         float64  `flag:"otlp-spans" list:"no" help:"+ fraction of the requests with a span at the OTLP collector, from 0 to 1; they carry a traceparent header, so that the server's spans join them"`
+	OTLPHeaders       []string `flag:"otlp-header" help:"+ header for the OTLP collector, as NAME=VALUE; repeatable" secret:"header"`
+	Dialect           string   `flag:"dialect" help:"+ also print the report of another tool for the same requests: vllm, sglang, aiperf or guidellm"`
+	SaveResult        bool     `flag:"save-result" help:"write the JSON result file of vllm bench serve"`
+	SaveDetailed      bool     `flag:"save-detailed" help:"include metrics and text of every request in the result file"`
+	AppendResult      bool     `flag:"append-result" help:"append to the result file, one line per level"`
+	ResultDir         string   `flag:"result-dir" help:"directory of the result file"`
+	ResultFilename    string   `flag:"result-filename" help:"name of the result file"`
+	Metadata          []string `flag:"metadata" help:"extra entries in the result file, as KEY=VALUE ..." secret:"pair"`
+	PlotTimeline      bool     `flag:"plot-timeline" help:"write an HTML timeline of every request"`
+	PlotDatasetStats  bool     `flag:"plot-dataset-stats" help:"accepted for compatibility; lengths are in tacho report --format json"`
+	TimelineITL       string   `flag:"timeline-itl-thresholds" default:"25,50" help:"ITL limits of the timeline colors, in milliseconds"`
+	GPUs              GPUs     `flag:"gpus" help:"+ GPUs of the server, such as 8xMI300X or 4xH100,4xA100; stored with the run"`
+	Progress          string   `flag:"progress" list:"no" default:"auto" words:"auto live plain json none" help:"+ progress output: live (full-screen view), plain (text lines), json (one JSON object per line) or none; auto is live on a terminal, otherwise plain"`
+	ProgressInterval  Seconds  `flag:"progress-interval" list:"no" default:"10" help:"+ interval between progress lines"`
+	Plain             bool     `flag:"plain" list:"no" help:"+ same as --progress plain"`
+	Verbose           bool     `flag:"verbose" list:"no" help:"+ print the full report of each level"`
+	NoHTML            bool     `flag:"no-html" help:"+ do not write report.html to the run directory"`
+	RunsDir           string   `flag:"runs-dir" default:"runs" help:"+ directory of all runs"`
+	OnDiskFull        string   `flag:"on-disk-full" default:"memory" words:"memory stop" help:"+ action on a full disk: memory continues and buffers up to 256 MiB; stop ends the run and reports it"`
 }
 
-// Machines says from where to ask.
+// Machines distributes the load over several machines.
 type Machines struct {
-	Agents       int     `flag:"agents" list:"no" most:"10000" help:"+ send the load from so many agents (tacho agent), each its share of the one schedule; 0 sends it from here"`
-	Local        bool    `flag:"local" list:"no" help:"+ with --agents: start them on this machine, as processes of their own"`
-	NATS         string  `flag:"nats" list:"no" help:"+ with --agents: the NATS server that agents join, as nats://host:4222 or several with commas between; by default one is started here"`
-	NATSListen   string  `flag:"nats-listen" list:"no" default:"0.0.0.0:4222" help:"+ with --agents and without --nats and --local: where the NATS server that is started here listens"`
-	NATSCreds    string  `flag:"nats-creds" list:"no" help:"+ file with NATS credentials"`
-	NATSNKey     string  `flag:"nats-nkey" list:"no" help:"+ file with the seed of an nkey that NATS knows"`
-	NATSToken    string  `flag:"nats-token" list:"no" help:"+ token for NATS; other users of this machine can read a command line, so prefer TACHO_NATS_TOKEN" secret:"all"`
-	NATSCA       string  `flag:"nats-ca-cert" list:"no" help:"+ file with certificates to trust for NATS instead of the system's"`
-	NATSCert     string  `flag:"nats-cert" list:"no" help:"+ file with the certificate to present to NATS"`
-	NATSKey      string  `flag:"nats-key" list:"no" help:"+ file with that certificate's key"`
-	AgentWait    Seconds `flag:"agent-wait" list:"no" default:"60" help:"+ wait this long for agents to join, and to be ready for a level"`
-	AgentTimeout Seconds `flag:"agent-timeout" list:"no" default:"10" help:"+ an agent that was not heard of for this long is lost"`
-	OnLoss       string  `flag:"on-loss" list:"no" default:"reassign" words:"reassign keep" help:"+ share of a lost agent: reassign lets another agent send the rest; keep only reports what is missing"`
+	Agents       int      `flag:"agents" list:"no" most:"10000" help:"+ number of agents (tacho agent) that share the load; 0 sends it from this process"`
+	Local        bool     `flag:"local" list:"no" help:"+ with --agents: start them on this machine"`
+	NATS         string   `flag:"nats" list:"no" help:"+ with --agents: NATS server, as nats://host:4222, several separated by commas; default: start one"`
+	NATSListen   string   `flag:"nats-listen" list:"no" default:"0.0.0.0:4222" help:"+ with --agents: listen address of the NATS server that tacho starts"`
+	NATSCreds    string   `flag:"nats-creds" list:"no" help:"+ file with NATS credentials"`
+	NATSNKey     string   `flag:"nats-nkey" list:"no" help:"+ file with an nkey seed for NATS"`
+	NATSToken    string   `flag:"nats-token" list:"no" help:"+ token for NATS; prefer TACHO_NATS_TOKEN, because other users can see command lines" secret:"all"`
+	NATSCA       string   `flag:"nats-ca-cert" list:"no" help:"+ file with CA certificates for NATS, instead of the system's"`
+	NATSCert     string   `flag:"nats-cert" list:"no" help:"+ file with the client certificate for NATS"`
+	NATSKey      string   `flag:"nats-key" list:"no" help:"+ file with the key of the NATS client certificate"`
+	TrustAgent   []string `flag:"trust-agent" list:"no" help:"+ public key of an agent that may join, as tacho agent prints it; any trusts every agent that the NATS server lets in; may be repeated; needed with --nats"`
+	AgentWait    Seconds  `flag:"agent-wait" list:"no" default:"60" help:"+ timeout for agents to join and to get ready for a level"`
+	AgentTimeout Seconds  `flag:"agent-timeout" list:"no" default:"10" help:"+ time without messages after which an agent is lost"`
+	OnLoss       string   `flag:"on-loss" list:"no" default:"reassign" words:"reassign keep" help:"+ load of a lost agent: reassign sends the rest from another agent; keep only reports the missing requests"`
 }
 
-// Reassign is the word of --on-loss that has another agent take over.
+// AnyAgent is the value of --trust-agent that trusts every agent.
+const AnyAgent = "any"
+
+// Reassign is the value of --on-loss that moves the load to another agent.
 const Reassign = "reassign"
 
-// validateMachines says what is wrong with the agents.
+// validateMachines checks the options for agents.
 func (p *Plan) validateMachines() error {
 	switch {
 	case p.Agents < 0:
-		return fmt.Errorf("--agents %d: write how many there are", p.Agents)
+		return fmt.Errorf("--agents %d: want 0 or more", p.Agents)
 	case p.Agents == 0 && (p.Local || p.NATS != ""):
-		return errors.New("--local and --nats are for agents: say how many with --agents")
+		return errors.New("--local and --nats need --agents")
 	case p.Local && p.NATS != "":
-		return errors.New("--local brings a NATS server of its own: it goes without --nats")
+		return errors.New("--local starts its own NATS server and cannot be combined with --nats")
+	case p.NATS != "" && len(p.TrustAgent) == 0:
+		return errors.New("--nats needs --trust-agent: name the keys that the agents print, or any to trust every agent that the NATS server lets in")
 	case p.Agents > 0 && p.Virtual:
-		return errors.New("--virtual computes the run here: it goes without --agents")
+		return errors.New("--virtual computes the run locally and cannot be combined with --agents")
 	case p.Agents > 0 && p.Sim != "" && !p.Local:
 		return errors.New("--sim starts an engine that only this machine can reach: use --local, or start tacho sim and name it with --base-url")
 	}
 	return nil
 }
 
-// Default is the plan of somebody who said nothing.
+// Default returns the plan without any option given.
 func Default() (p Plan) {
 	for _, o := range p.Options() {
 		if o.standard == "" {
 			continue
 		}
 		if err := o.set(o.standard); err != nil {
-			panic(fmt.Sprintf("the default of option %s: %v", o.Name, err))
+			panic(fmt.Sprintf("default of option %s: %v", o.Name, err))
 		}
 	}
 	return p
 }
 
-// Words that options take, and that change what is done.
+// Option values with special behavior.
 const (
-	UUIDs          = "uuid"
-	RandomHole     = "{random}" // in the prefix of request ids, where a random number goes
-	StopOnFullDisk = "stop"
+	UUIDs             = "uuid"
+	RandomPlaceholder = "{random}" // replaced by a random number in the prefix of request ids
+	StopOnFullDisk    = "stop"
 )
 
-// AdaptersAtRandom says whether adapters are chosen by chance, and not in turn.
+// AdaptersAtRandom reports whether adapters are chosen randomly instead of
+// round-robin.
 func (p *Plan) AdaptersAtRandom() bool { return p.LoraAssignment == "random" }
 
-// BaseURLs are where the servers are.
+// BaseURLs returns the URLs of the servers.
 func (p *Plan) BaseURLs() []string {
 	if len(p.BaseURL) > 0 {
 		return slices.Clone(p.BaseURL)
@@ -251,7 +266,7 @@ func (p *Plan) BaseURLs() []string {
 	return []string{fmt.Sprintf("%s://%s:%d", scheme, host, p.Port)}
 }
 
-// ShownURLs are the same, fit to be shown.
+// ShownURLs returns the URLs of the servers without secrets.
 func (p *Plan) ShownURLs() []string {
 	out := p.BaseURLs()
 	for i, u := range out {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"tacho/plan"
+	"github.com/tacho-bench/tacho/plan"
 )
 
 func TestLevelsOfAPlan(t *testing.T) {
@@ -25,7 +25,7 @@ func TestLevelsOfAPlan(t *testing.T) {
 	}
 }
 
-// Nothing in a plan that is written down is a secret.
+// A public plan contains no secrets, and the original plan keeps its secrets.
 func TestPlanKeepsSecrets(t *testing.T) {
 	p := plan.Default()
 	p.Header = []string{"Authorization=Bearer sk-very-secret", "X-Api-Key=k-also-secret"}
@@ -50,29 +50,29 @@ func TestPlanKeepsSecrets(t *testing.T) {
 func TestPlanIsChecked(t *testing.T) {
 	start, end := 1.0, 2.0
 	for want, change := range map[string]func(*plan.Plan){
-		"goes without --request-rate":     func(p *plan.Plan) { p.RampUpStrategy, p.RequestRate = "linear", 3 },
-		"needs --ramp-up-start-rps":       func(p *plan.Plan) { p.RampUpStrategy = "linear" },
-		"need --ramp-up-strategy":         func(p *plan.Plan) { p.RampUpStartRPS = &start },
-		"--ramp-up-strategy \"x\": write": func(p *plan.Plan) { p.RampUpStrategy, p.RampUpStartRPS, p.RampUpEndRPS = "x", &start, &end },
-		"at least 1 request":              func(p *plan.Plan) { set(t, p, "max-concurrency=0") },
-		"--num-warmups -3: write 0":       func(p *plan.Plan) { set(t, p, "num-warmups=-3") },
-		"--random-prefix-len -2: write 0": func(p *plan.Plan) { set(t, p, "random-prefix-len=-2") },
-		"--repeat 0: each level runs":     func(p *plan.Plan) { set(t, p, "repeat=0") },
-		"--num-prompts 0":                 func(p *plan.Plan) { p.NumPrompts = 0 },
-		"--replicas 0: write at least 1":  func(p *plan.Plan) { set(t, p, "replicas=0") },
-		"as many as --replicas, 3":        func(p *plan.Plan) { p.Replicas, p.AutoscaleMax = 3, 2 },
-		"--autoscale-target -1":           func(p *plan.Plan) { p.AutoscaleMax, p.AutoscaleTarget = 4, -1 },
-		"--autoscale-delay is for":        func(p *plan.Plan) { set(t, p, "autoscale-delay=5") },
-		"--replica-repair is for":         func(p *plan.Plan) { set(t, p, "replica-repair=5") },
-		"--draws -1":                      func(p *plan.Plan) { p.Draws = -1 },
-		"needs --request-rate":            func(p *plan.Plan) { p.MaxSeconds = 3 },
-		"--goodput":                       func(p *plan.Plan) { p.Goodput = []string{"ttft"} },
-		"--metric-percentiles":            func(p *plan.Plan) { p.MetricPercentiles = "99,x" },
-		`percentile metric "tttf"`:        func(p *plan.Plan) { p.PercentileMetrics = "tttf" },
-		"--lora-assignment":               func(p *plan.Plan) { p.LoraAssignment = "best" },
-		"request rate 0 must be above 0":  func(p *plan.Plan) { p.RequestRate = 0 },
-		"burstiness 0 must be above 0":    func(p *plan.Plan) { p.Burstiness = 0 },
-		"unknown goodput metric \"ttfb\"": func(p *plan.Plan) { p.Goodput = []string{"ttfb:3"} },
+		"cannot be combined with --request-rate": func(p *plan.Plan) { p.RampUpStrategy, p.RequestRate = "linear", 3 },
+		"needs --ramp-up-start-rps":              func(p *plan.Plan) { p.RampUpStrategy = "linear" },
+		"need --ramp-up-strategy":                func(p *plan.Plan) { p.RampUpStartRPS = &start },
+		"--ramp-up-strategy \"x\": write":        func(p *plan.Plan) { p.RampUpStrategy, p.RampUpStartRPS, p.RampUpEndRPS = "x", &start, &end },
+		"--max-concurrency 0: want at least 1":   func(p *plan.Plan) { set(t, p, "max-concurrency=0") },
+		"--num-warmups -3: want 0":               func(p *plan.Plan) { set(t, p, "num-warmups=-3") },
+		"--random-prefix-len -2: want 0":         func(p *plan.Plan) { set(t, p, "random-prefix-len=-2") },
+		"--repeat 0: want at least 1":            func(p *plan.Plan) { set(t, p, "repeat=0") },
+		"--num-prompts 0":                        func(p *plan.Plan) { p.NumPrompts = 0 },
+		"--replicas 0: write at least 1":         func(p *plan.Plan) { set(t, p, "replicas=0") },
+		"as many as --replicas, 3":               func(p *plan.Plan) { p.Replicas, p.AutoscaleMax = 3, 2 },
+		"--autoscale-target -1":                  func(p *plan.Plan) { p.AutoscaleMax, p.AutoscaleTarget = 4, -1 },
+		"--autoscale-delay needs":                func(p *plan.Plan) { set(t, p, "autoscale-delay=5") },
+		"--replica-repair needs":                 func(p *plan.Plan) { set(t, p, "replica-repair=5") },
+		"--draws -1":                             func(p *plan.Plan) { p.Draws = -1 },
+		"needs --request-rate":                   func(p *plan.Plan) { p.MaxSeconds = 3 },
+		"--goodput":                              func(p *plan.Plan) { p.Goodput = []string{"ttft"} },
+		"--metric-percentiles":                   func(p *plan.Plan) { p.MetricPercentiles = "99,x" },
+		`percentile metric "tttf"`:               func(p *plan.Plan) { p.PercentileMetrics = "tttf" },
+		"--lora-assignment":                      func(p *plan.Plan) { p.LoraAssignment = "best" },
+		"request rate 0 must be above 0":         func(p *plan.Plan) { p.RequestRate = 0 },
+		"burstiness 0 must be above 0":           func(p *plan.Plan) { p.Burstiness = 0 },
+		"unknown goodput metric \"ttfb\"":        func(p *plan.Plan) { p.Goodput = []string{"ttfb:3"} },
 	} {
 		p := plan.Default()
 		change(&p)

@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	"tacho/backend"
-	"tacho/internal/spelling"
-	"tacho/pace"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/spelling"
+	"github.com/tacho-bench/tacho/pace"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// Validate says what is wrong with the plan before anything is sent.
+// Validate checks the plan before anything is sent.
 func (p *Plan) Validate() error {
 	if err := cmp.Or(p.validateLists(), p.validateMachines()); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (p *Plan) Validate() error {
 	return nil
 }
 
-// validateLists says what is wrong with the lists as such.
+// validateLists checks the lists themselves.
 func (p *Plan) validateLists() error {
 	if _, err := p.Classes(); err != nil {
 		return err
@@ -44,13 +44,13 @@ func (p *Plan) validateLists() error {
 	}
 	switch {
 	case swept > 1:
-		return errors.New("--request-rate sweep goes without --max-concurrency sweep: one of them finds its levels, and the other may be a list")
+		return errors.New("--request-rate sweep cannot be combined with --max-concurrency sweep: sweep one, and give the other as a list")
 	case swept > 0 && p.ShuffleLevels:
-		return errors.New("--shuffle-levels goes without sweep: a sweep chooses each level by what those before it came to")
+		return errors.New("--shuffle-levels cannot be combined with sweep, which chooses each level from the results so far")
 	case swept > 0 && p.SweepPoints < 3:
-		return fmt.Errorf("--sweep-points %d: at least 3 are needed to see a bend", p.SweepPoints)
+		return fmt.Errorf("--sweep-points %d: want at least 3", p.SweepPoints)
 	case p.Repeat < 1 && p.Given("repeat"):
-		return fmt.Errorf("--repeat %d: each level runs once at least; leave it out for that", p.Repeat)
+		return fmt.Errorf("--repeat %d: want at least 1", p.Repeat)
 	}
 	return nil
 }
@@ -63,7 +63,7 @@ func (p *Plan) validateRamp() error {
 		return nil
 	}
 	if !math.IsInf(p.RequestRate, 1) {
-		return errors.New("--ramp-up-strategy goes without --request-rate: the ramp is the rate")
+		return errors.New("--ramp-up-strategy cannot be combined with --request-rate")
 	}
 	if p.RampUpStartRPS == nil || p.RampUpEndRPS == nil {
 		return errors.New("--ramp-up-strategy needs --ramp-up-start-rps and --ramp-up-end-rps")
@@ -71,18 +71,18 @@ func (p *Plan) validateRamp() error {
 	return nil
 }
 
-// validateLevel says what is wrong with the plan of a level.
+// validateLevel checks the plan of a level.
 func (p *Plan) validateLevel(l Level) error {
 	for _, o := range p.Options() {
 		if text := o.Text(); len(o.words) > 0 && text != "" && !slices.Contains(o.words, text) {
-			return fmt.Errorf("--%s %q%s write %s", strings.Join(append([]string{o.Name}, o.Aliases...), " or --"), text, cmp.Or(spelling.Meant(text, o.words), ":"), strings.Join(o.words, " or "))
+			return fmt.Errorf("--%s %q%s write %s", strings.Join(append([]string{o.Name}, o.Aliases...), " or --"), text, cmp.Or(spelling.DidYouMean(text, o.words), ":"), strings.Join(o.words, " or "))
 		}
 	}
 	if p.MaxConcurrency < 1 && p.Given("max-concurrency") {
-		return fmt.Errorf("--max-concurrency %d: at least 1 request must be allowed", p.MaxConcurrency)
+		return fmt.Errorf("--max-concurrency %d: want at least 1", p.MaxConcurrency)
 	}
 	if p.PromptsFactor != 0 && (p.PromptsFactor < 0 || p.MaxConcurrency == 0) {
-		return fmt.Errorf("--sweep-num-prompts-factor %d: it is a multiple of --max-concurrency", p.PromptsFactor)
+		return fmt.Errorf("--sweep-num-prompts-factor %d: want a positive multiple of --max-concurrency", p.PromptsFactor)
 	}
 	if err := p.validateReplay(); err != nil {
 		return err
@@ -97,17 +97,17 @@ func (p *Plan) validateLevel(l Level) error {
 	return err
 }
 
-// validateNumbers says which number cannot be below 0, where nobody else has.
+// validateNumbers rejects negative numbers that no other check rejects.
 func (p *Plan) validateNumbers() error {
 	for _, o := range p.Options() {
-		if n, is := o.Value.(*int); is && *n < 0 && o.Name != "num-prompts" { // all of a file
-			return fmt.Errorf("--%s %d: write 0 or more", o.Name, *n)
+		if n, is := o.Value.(*int); is && *n < 0 && o.Name != "num-prompts" { // negative means all prompts of a file
+			return fmt.Errorf("--%s %d: want 0 or more", o.Name, *n)
 		}
 	}
 	return nil
 }
 
-// validateReplay complains about what a replay brings along itself.
+// validateReplay rejects options whose values come from the replayed run.
 func (p *Plan) validateReplay() error {
 	if p.Replay == "" {
 		return nil
@@ -115,19 +115,19 @@ func (p *Plan) validateReplay() error {
 	for _, o := range p.Options() {
 		brought := slices.Contains(datasetGroups, o.Group) || slices.Contains([]string{"num-prompts", "sweep-num-prompts-factor", "request-rate", "burstiness", "ramp-up-strategy", "max-seconds", "seed"}, o.Name)
 		if brought && o.Given() {
-			return fmt.Errorf("--replay sends what that run sent, when it sent it: leave out --%s", o.Name)
+			return fmt.Errorf("--replay repeats the requests and times of a run and cannot be combined with --%s", o.Name)
 		}
 	}
 	return nil
 }
 
-// validateLoad says what is wrong with the load of a level.
+// validateLoad checks the load of a level.
 func (p *Plan) validateLoad(l Level) error {
 	if l.Prompts <= 0 && p.MaxSeconds == 0 && p.Every(func(k workload.Kind) bool { return k.Endless }) {
-		return fmt.Errorf("--num-prompts %d: at least 1 is needed, or --max-seconds", l.Prompts)
+		return fmt.Errorf("--num-prompts %d: want at least 1, or --max-seconds", l.Prompts)
 	}
 	if math.IsInf(l.Rate, 1) && l.Concurrency == 0 && l.Prompts <= 0 && p.MaxSeconds > 0 && !p.OwnTimes() {
-		return errors.New("--max-seconds needs --request-rate or --max-concurrency: without either, requests without end are due at once")
+		return errors.New("--max-seconds needs --request-rate or --max-concurrency to limit the load")
 	}
 	if err := p.validateProfile(); err != nil {
 		return err
@@ -141,13 +141,13 @@ func (p *Plan) validateProfile() error {
 	case p.ProfileAt == 0 && p.ProfileFor == Default().ProfileFor:
 		return nil
 	case p.ProfileAt <= 0:
-		return errors.New("--profile-duration goes with --profile-batch-threshold, from 1 request on")
+		return errors.New("--profile-duration needs --profile-batch-threshold of at least 1")
 	case !p.Profile:
-		return errors.New("--profile-batch-threshold goes with --profile")
+		return errors.New("--profile-batch-threshold needs --profile")
 	case p.ProfileFor <= 0:
-		return fmt.Errorf("--profile-duration %v: it must be above 0", float64(p.ProfileFor))
+		return fmt.Errorf("--profile-duration %v: want a value above 0", float64(p.ProfileFor))
 	case slices.Contains(p.MetricsURL, "none"):
-		return errors.New("--profile-batch-threshold reads the server's metrics page: leave out --metrics-url none")
+		return errors.New("--profile-batch-threshold needs the server's metrics page, remove --metrics-url none")
 	}
 	return nil
 }
@@ -157,26 +157,26 @@ func (p *Plan) validateDataset() error {
 		return err
 	}
 	if p.Scenario.Given() && !p.Every(func(k workload.Kind) bool { return k.Scenarios }) {
-		return errors.New("--scenario goes with --dataset-name random: other datasets have lengths of their own")
+		return errors.New("--scenario needs --dataset-name random, because other datasets have their own lengths")
 	}
 	k, err := backend.Find(p.Backend)
 	if err != nil && !strings.EqualFold(p.Backend, backend.Auto) {
 		return err
 	}
 	if err == nil && p.ProbeRate > 0 && !k.Takes.Text {
-		return fmt.Errorf("--probe-request-rate: probes are short texts, and %s sends none: leave it out", p.Backend)
+		return fmt.Errorf("--probe-request-rate: probes are text, which %s does not accept; remove the option", p.Backend)
 	}
 	if err == nil && p.RandomBatchSize > 1 && !k.Pools {
-		return fmt.Errorf("--random-batch-size %d: %s takes one prompt in a request; embeddings take several", p.RandomBatchSize, p.Backend)
+		return fmt.Errorf("--random-batch-size %d: %s accepts one prompt per request; use an embeddings backend", p.RandomBatchSize, p.Backend)
 	}
 	if p.PromptIDs {
 		switch {
 		case p.PromptText:
-			return errors.New("--prompt-token-ids and --prompt-text: choose one")
+			return errors.New("--prompt-token-ids cannot be combined with --prompt-text")
 		case !p.Every(func(k workload.Kind) bool { return k.Tokens }):
-			return fmt.Errorf("--prompt-token-ids goes with --dataset-name random: prompts of %s are texts", p.Datasets())
+			return fmt.Errorf("--prompt-token-ids needs --dataset-name random, because prompts of %s are text", p.Datasets())
 		case err == nil && !k.Takes.IDs:
-			return fmt.Errorf("--prompt-token-ids: %s takes no token ids; leave it out, or choose a --backend such as openai", p.Backend)
+			return fmt.Errorf("--prompt-token-ids: %s does not accept token ids; remove the option or choose a --backend such as openai", p.Backend)
 		}
 	}
 	_, err = p.kinds()

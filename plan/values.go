@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// formatFloat writes infinity the way Python reads it.
+// formatFloat formats infinity as Python parses it.
 func formatFloat(f float64) string {
 	if math.IsInf(f, 1) {
 		return "inf"
@@ -18,9 +18,9 @@ func formatFloat(f float64) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// parseLevels reads a list of numbers. Three dots stand for what lies between
-// their neighbours: doublings where the end is a doubling of what is before
-// the dots, else equal steps.
+// parseLevels parses a list of numbers. Three dots are expanded to doublings if
+// the number after the dots is a power of two times the number before them,
+// otherwise to equal steps.
 func parseLevels(s string) ([]float64, error) {
 	var out []float64
 	dots := false
@@ -35,7 +35,7 @@ func parseLevels(s string) ([]float64, error) {
 		}
 		f, err := strconv.ParseFloat(part, 64)
 		if err != nil || math.IsNaN(f) {
-			return nil, fmt.Errorf("%q is not a number, nor a list like 1,2,4 or 1,2,...,64", part)
+			return nil, fmt.Errorf("%q is not a number or a list like 1,2,4 or 1,2,...,64", part)
 		}
 		if dots {
 			if out, err = fillLevels(out, f); err != nil {
@@ -51,11 +51,11 @@ func parseLevels(s string) ([]float64, error) {
 	return out, nil
 }
 
-// fillLevels appends what the dots between out and last stand for.
+// fillLevels appends the numbers that the dots between out and last represent.
 func fillLevels(out []float64, last float64) ([]float64, error) {
 	from := out[len(out)-1]
 	if math.IsInf(last, 0) || !(last > from) {
-		return nil, fmt.Errorf("the dots cannot lead from %s to %s", formatFloat(from), formatFloat(last))
+		return nil, fmt.Errorf("the dots cannot go from %s to %s", formatFloat(from), formatFloat(last))
 	}
 	next := func(f float64) float64 { return 2 * f }
 	if !doubles(out, last) {
@@ -64,20 +64,20 @@ func fillLevels(out []float64, last float64) ([]float64, error) {
 			step = from - out[n-2]
 		}
 		if n := (last - from) / step; step <= 0 || n != math.Trunc(n) {
-			return nil, fmt.Errorf("%s is neither a doubling of %s nor a number of steps of %s from it", formatFloat(last), formatFloat(from), formatFloat(step))
+			return nil, fmt.Errorf("%s is not a doubling of %s and not a multiple of step %s above it", formatFloat(last), formatFloat(from), formatFloat(step))
 		}
 		next = func(f float64) float64 { return f + step }
 	}
 	for f := next(from); f < last; f = next(f) {
-		if out = append(out, f); len(out) > mostLevels {
-			return nil, fmt.Errorf("more than %d levels", mostLevels)
+		if out = append(out, f); len(out) > maxLevels {
+			return nil, fmt.Errorf("more than %d levels", maxLevels)
 		}
 	}
 	return out, nil
 }
 
-// doubles says whether each number of the list is twice the one before, and
-// doubling goes on to last.
+// doubles reports whether each number in the list is twice the previous one,
+// and last is a further doubling.
 func doubles(out []float64, last float64) bool {
 	if out[0] <= 0 {
 		return false
@@ -91,10 +91,10 @@ func doubles(out []float64, last float64) bool {
 	return steps == math.Trunc(steps)
 }
 
-// Seconds is a time as users write it: a number of seconds, or 500ms, 2m.
+// Seconds is a duration as users write it: a number of seconds, or 500ms, 2m.
 type Seconds float64
 
-// Duration is the same time, as the runtime counts it.
+// Duration converts s to a time.Duration.
 func (s Seconds) Duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -103,12 +103,12 @@ func (s *Seconds) UnmarshalText(b []byte) error {
 	if err != nil {
 		d, err := time.ParseDuration(string(b))
 		if err != nil {
-			return fmt.Errorf("%q is not a time: write seconds, or 500ms, 2m", b)
+			return fmt.Errorf("%q is not a duration, write seconds, 500ms or 2m", b)
 		}
 		f = d.Seconds()
 	}
 	if !(f >= 0 && f < 1e9) {
-		return fmt.Errorf("%q is not a time a run can have", b)
+		return fmt.Errorf("duration %q is out of range", b)
 	}
 	*s = Seconds(f)
 	return nil
@@ -117,7 +117,7 @@ func (s *Seconds) UnmarshalText(b []byte) error {
 // MarshalText implements encoding.TextMarshaler.
 func (s Seconds) MarshalText() ([]byte, error) { return []byte(formatFloat(float64(s))), nil }
 
-// JSONObject is an object written as JSON on the command line.
+// JSONObject is a JSON object on the command line.
 type JSONObject map[string]any
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -138,16 +138,16 @@ func (o JSONObject) MarshalText() ([]byte, error) {
 	return json.Marshal(map[string]any(o))
 }
 
-// A GPU is a model of GPU, and how many of them there are.
+// A GPU is a GPU model and the number of GPUs of that model.
 type GPU struct {
 	Count int
 	Name  string
 }
 
-// GPUs are what a server runs on.
+// GPUs are the GPUs of a server.
 type GPUs []GPU
 
-// Count is how many there are.
+// Count returns the total number of GPUs.
 func (g GPUs) Count() (n int) {
 	for _, gpu := range g {
 		n += gpu.Count
@@ -166,7 +166,7 @@ func (g *GPUs) UnmarshalText(b []byte) error {
 			}
 		}
 		if gpu.Count < 1 || gpu.Name == "" {
-			return errors.New("write how many and which, as in 8xMI300X or 4xH100,4xA100")
+			return errors.New("write number and model, as in 8xMI300X or 4xH100,4xA100")
 		}
 		*g = append(*g, gpu)
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"tacho/plan"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho/plan"
+	"github.com/tacho-bench/tacho/workload"
 )
 
 func TestLevelLists(t *testing.T) {
@@ -38,14 +38,14 @@ func TestLevelLists(t *testing.T) {
 		"...,4":             "a number before them",
 		"1,...":             "a number after them",
 		"1,...,...,9":       "a number before them",
-		"8,...,2":           "cannot lead from 8 to 2",
-		"1,...,inf":         "cannot lead",
-		"2,4,...,9":         "neither a doubling",
+		"8,...,2":           "cannot go from 8 to 2",
+		"1,...,inf":         "cannot go",
+		"2,4,...,9":         "not a doubling",
 		"1,2,...,100001":    "more than 10000 levels",
 		"nan":               "is not a number",
-		"0,...,2.5":         "neither a doubling",
-		"1,3,...,6":         "neither a doubling",
-		"1,2,2,...,5":       "neither a doubling",
+		"0,...,2.5":         "not a doubling",
+		"1,3,...,6":         "not a doubling",
+		"1,2,2,...,5":       "not a doubling",
 		"-4,...,4000000000": "more than",
 	} {
 		if l, err := rates(text); err == nil || !strings.Contains(err.Error(), want) {
@@ -59,7 +59,7 @@ func TestLevelLists(t *testing.T) {
 	}
 }
 
-// rates are those of the levels of a plan.
+// rates returns the request rates of the levels of a plan.
 func rates(text string) (out []float64, err error) {
 	p := plan.Default()
 	err = p.Set("request-rate", text)

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"tacho/plan"
+	"github.com/tacho-bench/tacho/plan"
 )
 
-// Flags of vllm-bench mean what they mean there.
+// Flags of vllm-bench have the same meaning in tacho.
 func TestFlagsOfVLLMBench(t *testing.T) {
 	p := plan.Default()
 	set(t, &p, "multi-turn=true", "multi-turn-min-turns=2", "multi-turn-max-turns=5", "multi-turn-delay-ms=40", "multi-turn-concurrency=7",
@@ -48,28 +48,28 @@ func TestFlagsOfVLLMBench(t *testing.T) {
 		t.Errorf("%v, %+v", err, c)
 	}
 	for words, want := range map[string]string{
-		"profile-batch-threshold=3":                                                    "goes with --profile",
-		"profile=true profile-duration=3":                                              "goes with --profile-batch-threshold",
+		"profile-batch-threshold=3":                                                    "needs --profile",
+		"profile=true profile-duration=3":                                              "needs --profile-batch-threshold",
 		"profile=true profile-batch-threshold=3 profile-duration=0":                    "above 0",
-		"profile=true profile-batch-threshold=3 metrics-url=none":                      "leave out --metrics-url none",
-		"prompt-token-ids=true backend=openai-chat":                                    "takes no token ids",
-		"prompt-token-ids=true prompt-text=true":                                       "choose one",
-		"prompt-token-ids=true dataset-name=sonnet":                                    "prompts of sonnet are texts",
+		"profile=true profile-batch-threshold=3 metrics-url=none":                      "remove --metrics-url none",
+		"prompt-token-ids=true backend=openai-chat":                                    "does not accept token ids",
+		"prompt-token-ids=true prompt-text=true":                                       "cannot be combined with --prompt-text",
+		"prompt-token-ids=true dataset-name=sonnet":                                    "prompts of sonnet are text",
 		"sweep-summary-percentiles=90,x":                                               "not a number",
 		"sweep-summary-percentiles=101":                                                "101",
-		"multi-turn-max-turns=4":                                                       "go with --multi-turn",
-		"multi-turn-prefix-global-ratio=0.1":                                           "go with --multi-turn",
+		"multi-turn-max-turns=4":                                                       "need --multi-turn",
+		"multi-turn-prefix-global-ratio=0.1":                                           "need --multi-turn",
 		"multi-turn=true multi-turn-prefix-global-ratio=-0.1":                          "from 0 to 1",
-		"multi-turn=true multi-turn-prefix-global-ratio=0.5 per-turn-input-len=500":    "no room beside the 512",
-		"multi-turn=true multi-turn-prefix-global-ratio=0.5 random-input-len=U(9,20)":  "needs one --random-input-len",
-		"multi-turn=true multi-turn-prefix-conversation-ratio=0.5 sub-agents=2":        "need what was said before",
+		"multi-turn=true multi-turn-prefix-global-ratio=0.5 per-turn-input-len=500":    "too short for 512 shared tokens",
+		"multi-turn=true multi-turn-prefix-global-ratio=0.5 random-input-len=U(9,20)":  "needs constant --random-input-len",
+		"multi-turn=true multi-turn-prefix-conversation-ratio=0.5 sub-agents=2":        "needs the earlier turns",
 		"multi-turn=true dataset-name=sharegpt multi-turn-prefix-global-ratio=0.5":     "--dataset-name random",
 		"multi-turn=true dataset-name=sonnet":                                          "not sonnet",
 		"multi-turn=true multi-turn-min-turns=5":                                       "from 5 to 3 turns",
-		"random-cache-ratio=0.5":                                                       "go together",
-		"random-cache-ratio=0.5 random-cache-hit-fraction=2":                           "up to 1",
-		"random-cache-ratio=0.5 random-cache-hit-fraction=0.5 random-input-len=U(1,9)": "needs one --random-input-len",
-		"random-cache-ratio=0.5 random-cache-hit-fraction=0.5 dataset-name=sonnet":     "other datasets",
+		"random-cache-ratio=0.5":                                                       "must both be set",
+		"random-cache-ratio=0.5 random-cache-hit-fraction=2":                           "at most 1",
+		"random-cache-ratio=0.5 random-cache-hit-fraction=0.5 random-input-len=U(1,9)": "needs a constant --random-input-len",
+		"random-cache-ratio=0.5 random-cache-hit-fraction=0.5 dataset-name=sonnet":     "another dataset",
 	} {
 		p := plan.Default()
 		set(t, &p, strings.Fields(words)...)

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"tacho/metric"
-	"tacho/outcome"
-	"tacho/report/conclusion"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/report/conclusion"
 )
 
-// Closing is what a run came to, in sentences, and how exact its clock was.
+// Closing returns the conclusion of a run in sentences, and the accuracy of its clock.
 func Closing(run *outcome.Run) []string {
 	out := conclusion.Of(run).Text
 	if clock := clockLine(run); clock != "" {
@@ -20,8 +20,8 @@ func Closing(run *outcome.Run) []string {
 	return out
 }
 
-// clockLine says how exact the times of a ladder of loads are, up to its knee, and what
-// user-space timestamps would have made of them; empty if that is not known.
+// clockLine states how accurate the timestamps are up to the knee, and how far off
+// user-space timestamps would be. The line is empty if the accuracy is unknown.
 func clockLine(run *outcome.Run) string {
 	places, _, _ := outcome.Ladder(run.Levels)
 	if len(places) == 0 || slices.ContainsFunc(run.Notes, outcome.IsLimit) {
@@ -50,7 +50,7 @@ func clockLine(run *outcome.Run) string {
 	if exact > 0 {
 		text += ", within " + microsWords(exact)
 	}
-	return text + "; a client that asks for the time itself would be off by " + microsWords(plain) + " here (p99)."
+	return text + "; user-space timestamps would be off by " + microsWords(plain) + " (p99)."
 }
 
 func microsWords(ms float64) string {
@@ -60,11 +60,12 @@ func microsWords(ms float64) string {
 	return conclusion.Millis(ms)
 }
 
-// mostDoubts is how many reasons a screen has room for.
+// mostDoubts is the maximum number of reasons on a screen.
 const mostDoubts = 3
 
-// reasonsAgainst are why levels are not to be trusted, each once: the worst first, and
-// equally bad ones in the order of the rules, which have a cut run before its noise.
+// reasonsAgainst returns the reasons not to trust levels, each reason once. The worst
+// come first. Equal severities are in the order of the rules, in which an interrupted
+// run comes before noise.
 func reasonsAgainst(levels []outcome.Level) []string {
 	type doubt struct {
 		reason metric.Reason
@@ -89,7 +90,7 @@ func reasonsAgainst(levels []outcome.Level) []string {
 	var out []string
 	for i, d := range all {
 		if i == mostDoubts {
-			out = append(out, fmt.Sprintf("The whole report has %d more.", len(all)-i))
+			out = append(out, fmt.Sprintf("%d more in the full report.", len(all)-i))
 			break
 		}
 		at := ""
@@ -101,15 +102,18 @@ func reasonsAgainst(levels []outcome.Level) []string {
 	return out
 }
 
-// ruleOf is where the rule of a reason stands among all. What a caller knows, such as
-// that an agent was lost, has no rule, and comes before them.
+// ruleOf returns the position of a reason's rule among all rules. Reasons from outside
+// the rules, such as a lost agent, get -1 and come first.
 func ruleOf(r metric.Reason) int {
 	return slices.IndexFunc(metric.Rules, func(rule metric.Rule) bool { return rule.Code == r.Code })
 }
 
 func rank(s metric.Severity) int {
-	if s == metric.Invalid {
+	switch s {
+	case metric.Invalid:
 		return 0
+	case metric.Degraded:
+		return 1
 	}
-	return 1
+	return 2
 }

@@ -4,12 +4,12 @@ import (
 	"slices"
 	"testing"
 
-	"tacho/metric"
-	"tacho/outcome"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
-// A screen has three reasons at most. The worst are there, and the noise of the first
-// level does not hide that the last one was cut, or that an agent was lost.
+// A screen shows at most three reasons, worst first. Noise at the first level does not
+// hide that the last level was interrupted or that an agent was lost.
 func TestReasonsAreInTheOrderOfTheRules(t *testing.T) {
 	level := func(value string, severity metric.Severity, codes ...string) outcome.Level {
 		l := outcome.Level{Setting: outcome.Setting{Value: value}}
@@ -23,7 +23,7 @@ func TestReasonsAreInTheOrderOfTheRules(t *testing.T) {
 		level("2", metric.Degraded, "interrupted", "drift"),
 		level("3", metric.Invalid, "rate"),
 	})
-	want := []string{"INVALID at 3: rate.", "DEGRADED at 1: fewer-agents.", "DEGRADED at 2: interrupted.", "The whole report has 2 more."}
+	want := []string{"INVALID at 3: rate.", "DEGRADED at 1: fewer-agents.", "DEGRADED at 2: interrupted.", "2 more in the full report."}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -11,13 +11,12 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"tacho/compare"
-	"tacho/metric"
-	"tacho/report/conclusion"
+	"github.com/tacho-bench/tacho/internal/compare"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/report/conclusion"
 )
 
-// ComparisonFormats are the ways to print a comparison, in the order help prints
-// them.
+// ComparisonFormats are the formats of a comparison, in the order of the help text.
 var ComparisonFormats = []FormatOf[compare.Comparison]{
 	{Name: "text", Doc: "a table for each level, in 80 columns", Render: comparisonText},
 	{Name: "markdown", Doc: "the same, for a pull request", Render: comparisonMarkdown},
@@ -30,12 +29,12 @@ var ComparisonFormats = []FormatOf[compare.Comparison]{
 	}},
 }
 
-// ComparisonFormatNamed is the format of that name.
+// ComparisonFormatNamed returns the format with the given name.
 func ComparisonFormatNamed(name string) (FormatOf[compare.Comparison], error) {
 	return named(ComparisonFormats, "format", name)
 }
 
-// letter is what a side is called in a table.
+// letter names a side in a table.
 func letter(i int) string {
 	if i < 26 {
 		return string(rune('A' + i))
@@ -43,8 +42,9 @@ func letter(i int) string {
 	return strconv.Itoa(i + 1)
 }
 
-// comparisonText shows each side beside the first: one table of quantities where
-// there is one level, else one table of levels for each quantity.
+// comparisonText shows each side beside the first. A comparison of one level is one
+// table of quantities. A comparison of several levels is one table of levels per
+// quantity.
 func comparisonText(w io.Writer, c *compare.Comparison) error {
 	out := &strings.Builder{}
 	for i, s := range c.Sides {
@@ -57,17 +57,17 @@ func comparisonText(w io.Writer, c *compare.Comparison) error {
 		fmt.Fprintf(out, "%s\n", wrap("! "+safe(warning), "  "))
 	}
 	if options := levelOptions(c); len(options) > 1 {
-		fmt.Fprintf(out, "Levels are by %s.\n", safe(strings.Join(options, ", ")))
+		fmt.Fprintf(out, "Levels by %s.\n", safe(strings.Join(options, ", ")))
 	}
 	writeTables(out, comparisonTables(c))
-	for _, line := range alone(c) {
+	for _, line := range unmatchedLevels(c) {
 		fmt.Fprintf(out, "\n%s\n", wrap(safe(line), "  "))
 	}
 	fmt.Fprintf(out, "\n%s\n", wrap(legend(c), ""))
 	return written(w, out)
 }
 
-// writeTables writes all tables with the same columns.
+// writeTables writes all tables with the same column widths.
 func writeTables(out *strings.Builder, tables []comparisonTable) {
 	var texts [][][]string
 	for _, t := range tables {
@@ -88,8 +88,8 @@ func writeTables(out *strings.Builder, tables []comparisonTable) {
 	}
 }
 
-// columnWidths are how wide the columns of rows are. Where that is more than a terminal
-// has, the figures lose the room around them, and names their ends.
+// columnWidths returns the widths of the columns. If the rows are wider than a terminal,
+// first the padding of the figures goes, then the ends of the names.
 func columnWidths(rows [][]string) []int {
 	const leastName, usualName, mostName = 16, 20, 28
 	need, room := []int{usualName, 0, 0, 0, 0, 0}, []int{0, 9, 9, 8, 15, 0}
@@ -100,7 +100,7 @@ func columnWidths(rows [][]string) []int {
 	}
 	wide := slices.Clone(need)
 	wide[0] = min(wide[0], mostName)
-	over := len(wide) - 1 - textWidth // the gaps
+	over := len(wide) - 1 - TextWidth // the gaps
 	for i := range wide {
 		wide[i] = max(wide[i], room[i])
 		over += wide[i]
@@ -113,7 +113,7 @@ func columnWidths(rows [][]string) []int {
 	return wide
 }
 
-// A comparisonTable is one side beside the first.
+// A comparisonTable shows one side beside the first.
 type comparisonTable struct {
 	title string
 	side  int
@@ -125,8 +125,8 @@ type comparisonLine struct {
 	row  *compare.Row
 }
 
-// comparisonTables are the tables of a comparison: of a level, or of a quantity
-// where there are several levels.
+// comparisonTables returns the tables of a comparison: one for a single level, otherwise
+// one per quantity.
 func comparisonTables(c *compare.Comparison) []comparisonTable {
 	var out []comparisonTable
 	for side := 1; side < len(c.Sides); side++ {
@@ -144,8 +144,8 @@ func comparisonTables(c *compare.Comparison) []comparisonTable {
 	return out
 }
 
-// quantityTables have a line for each level. What was nought everywhere is left
-// out.
+// quantityTables returns one table per quantity with a line for each level. A quantity
+// that is 0 at every level is omitted.
 func quantityTables(c *compare.Comparison, side int) []comparisonTable {
 	var out []comparisonTable
 	at := map[string]int{}
@@ -170,8 +170,8 @@ func quantityTables(c *compare.Comparison, side int) []comparisonTable {
 	})
 }
 
-// levelNames are the levels as short as they can be told apart. Where all are
-// values of one option, that is named too.
+// levelNames returns the shortest distinct names of the levels. If all levels are values
+// of one option, levelNames also returns the option.
 func levelNames(c *compare.Comparison) (option string, names []string) {
 	options := levelOptions(c)
 	for i := range c.Levels {
@@ -188,7 +188,8 @@ func levelNames(c *compare.Comparison) (option string, names []string) {
 	return "", names
 }
 
-// levelOptions are what the levels are values of, where all are of the same.
+// levelOptions returns the options that name the levels, or nil if the levels differ in
+// their options.
 func levelOptions(c *compare.Comparison) []string {
 	if len(c.Levels) < 2 {
 		return nil
@@ -203,7 +204,7 @@ func levelOptions(c *compare.Comparison) []string {
 	return first
 }
 
-// optionsOf reads the name of a level: option and value in turns.
+// optionsOf splits the name of a level into its options and their values.
 func optionsOf(name string) (options, values []string) {
 	for k, w := range strings.Fields(name) {
 		if k%2 == 0 {
@@ -215,7 +216,7 @@ func optionsOf(name string) (options, values []string) {
 	return options, values
 }
 
-// cut is a text of at most so many places.
+// cut shortens a text to at most most characters.
 func cut(text string, most int) string {
 	if r := []rune(text); len(r) > most {
 		return string(r[:most-1]) + "…"
@@ -223,7 +224,7 @@ func cut(text string, most int) string {
 	return text
 }
 
-// sideLine says what a side is.
+// sideLine describes a side: name, tool, backend, model and number of runs.
 func sideLine(s *compare.Side) string {
 	words := []string{s.Name}
 	if len(s.Runs) > 0 {
@@ -240,7 +241,7 @@ func sideLine(s *compare.Side) string {
 	return strings.Join(words, ", ")
 }
 
-// runsOf says how many runs are compared, where they are several.
+// runsOf returns the numbers of compared runs, or nothing for one run on each side.
 func runsOf(l *compare.Level, side int) string {
 	if l.Runs[0] < 2 && l.Runs[side] < 2 {
 		return ""
@@ -256,7 +257,7 @@ func rowTitle(row *compare.Row) string {
 	return title
 }
 
-// deltaWords are the change, its interval and what it comes to.
+// deltaWords returns the change, its interval and its verdict as text.
 func deltaWords(row *compare.Row, side int) (change, interval, verdict string) {
 	d := row.Deltas[side]
 	if d == nil {
@@ -291,7 +292,7 @@ func deltaWords(row *compare.Row, side int) (change, interval, verdict string) {
 
 const percentOf metric.Unit = "%"
 
-// signed is a difference as a share of the first value, or as it is.
+// signed formats a difference as a share of the first value, or as a number.
 func signed(v float64, relative bool, first *float64) string {
 	if relative {
 		return fmt.Sprintf("%+.1f%%", 100*v/math.Abs(*first))
@@ -299,7 +300,7 @@ func signed(v float64, relative bool, first *float64) string {
 	return fmt.Sprintf("%+.2f", v)
 }
 
-// short is a number in at most ten places.
+// short formats a number in at most ten characters.
 func short(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 1e9:
@@ -312,8 +313,8 @@ func short(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// alone tells the levels that one side only has.
-func alone(c *compare.Comparison) []string {
+// unmatchedLevels lists the levels of one side only.
+func unmatchedLevels(c *compare.Comparison) []string {
 	var out []string
 	for i := range c.Sides {
 		var names []string
@@ -327,30 +328,30 @@ func alone(c *compare.Comparison) []string {
 			names = append(names[:most], fmt.Sprintf("and %d more", more))
 		}
 		if len(names) > 0 {
-			out = append(out, fmt.Sprintf("Only %s has: %s", letter(i), strings.Join(names, "; ")))
+			out = append(out, fmt.Sprintf("Levels only in %s: %s", letter(i), strings.Join(names, "; ")))
 		}
 	}
 	return out
 }
 
-// legend says how to read the table, and why there is no test where there is none.
+// legend explains the marks of the table, and why some rows have no test.
 func legend(c *compare.Comparison) string {
-	text := fmt.Sprintf("~ is no difference that can be told from chance; p is made fit for %d tests together.", tests(c))
+	var sentences []string
+	if n := tests(c); n > 0 {
+		sentences = append(sentences, fmt.Sprintf("~: no significant difference. p-values are adjusted for %d tests.", n))
+	}
 	reasons := map[string]bool{}
 	for _, l := range c.Levels {
 		for _, row := range l.Rows {
 			for _, d := range row.Deltas {
 				if d != nil && d.NoTest != "" && !reasons[d.NoTest] {
 					reasons[d.NoTest] = true
-					text += " No test: " + d.NoTest + "."
+					sentences = append(sentences, "No test: "+d.NoTest+".")
 				}
 			}
 		}
 	}
-	if tests(c) == 0 {
-		_, text, _ = strings.Cut(text, ". ")
-	}
-	return text
+	return strings.Join(sentences, " ")
 }
 
 func tests(c *compare.Comparison) int {
@@ -367,18 +368,19 @@ func tests(c *compare.Comparison) int {
 	return n
 }
 
-// textWidth is how wide a comparison may be.
-const textWidth = 80
+// TextWidth is the width of sentences and comparisons if the width of the output is
+// unknown.
+const TextWidth = 80
 
-// wrap breaks a text into lines that fit; those after the first are
-// indented.
+// wrap breaks a text into lines of at most TextWidth characters. Lines after the first
+// are indented.
 func wrap(text, indent string) string {
 	var b strings.Builder
 	at := 0
 	for i, word := range strings.Fields(text) {
 		switch {
 		case i == 0:
-		case at+1+len([]rune(word)) > textWidth:
+		case at+1+len([]rune(word)) > TextWidth:
 			b.WriteString("\n" + indent)
 			at = len(indent)
 		default:
@@ -391,7 +393,7 @@ func wrap(text, indent string) string {
 	return b.String()
 }
 
-// comparisonMarkdown has the tables of the text.
+// comparisonMarkdown writes the tables of comparisonText as Markdown.
 func comparisonMarkdown(w io.Writer, c *compare.Comparison) error {
 	out := &strings.Builder{}
 	for i, s := range c.Sides {
@@ -413,17 +415,17 @@ func comparisonMarkdown(w io.Writer, c *compare.Comparison) error {
 			fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s |\n", inCell(l.name), shortOr(l.row.Values[0]), shortOr(l.row.Values[t.side]), change, interval, verdict)
 		}
 	}
-	for _, line := range alone(c) {
+	for _, line := range unmatchedLevels(c) {
 		fmt.Fprintf(out, "\n%s\n", inCell(line))
 	}
 	fmt.Fprintf(out, "\n%s\n", legend(c))
 	return written(w, out)
 }
 
-// mostConclusions is how many runs of a side have their conclusion told.
+// mostConclusions is the number of runs of a side whose conclusions are shown.
 const mostConclusions = 5
 
-// conclusions are what the runs of a side came to.
+// conclusions returns the conclusions of the runs of a side.
 func conclusions(s *compare.Side) (out []string) {
 	for i := range s.Runs[:min(len(s.Runs), mostConclusions)] {
 		out = append(out, strings.Join(conclusion.Of(&s.Runs[i]).Text, " "))
@@ -441,8 +443,8 @@ func shortOr(v *float64) string {
 	return short(*v)
 }
 
-// comparisonBenchstat has a line for each run of each side, as Go's benchmarks
-// print them, with the side as a key.
+// comparisonBenchstat writes a line for each run of each side in the format of Go's
+// benchmarks, with the side as a key.
 func comparisonBenchstat(w io.Writer, c *compare.Comparison) error {
 	out := &strings.Builder{}
 	for i := range c.Sides {
@@ -459,7 +461,7 @@ func comparisonBenchstat(w io.Writer, c *compare.Comparison) error {
 	return written(w, out)
 }
 
-// benchmarkName is a level as Go names sub-benchmarks: Serve/request-rate=4.
+// benchmarkName names a level like a Go sub-benchmark: Serve/request-rate=4.
 func benchmarkName(name string) string {
 	parts := []string{"Serve"}
 	options, values := optionsOf(safe(name))
@@ -469,11 +471,11 @@ func benchmarkName(name string) string {
 	return strings.Join(parts, "/")
 }
 
-// written is what a builder holds, all at once.
+// written writes the contents of b in one call.
 func written(w io.Writer, b *strings.Builder) error {
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// inCell is a text that stays in its cell of a table in Markdown.
+// inCell escapes a text for a cell of a Markdown table.
 func inCell(text string) string { return strings.ReplaceAll(safe(text), "|", `\|`) }

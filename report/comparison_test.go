@@ -5,10 +5,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"tacho/compare"
+	"github.com/tacho-bench/tacho/internal/compare"
 )
 
-// However small p is, it takes seven places: rows are to fit into 80 columns.
+// p takes at most seven characters, because rows must fit into 80 columns.
 func TestDeltaWordsAreShort(t *testing.T) {
 	first := 6.37
 	for _, p := range []float64{1e-9, 0.0004, 0.0007, 0.00099, 0.001, 0.004, 0.2} {
@@ -20,7 +20,7 @@ func TestDeltaWordsAreShort(t *testing.T) {
 	}
 }
 
-// A terminal has 80 columns, whatever the names and the changes are.
+// A comparison fits into 80 columns with long names and large changes.
 func TestComparisonsFitATerminal(t *testing.T) {
 	first, second, low, high, p := 1234567.8, 98765432.1, 12345678.9, 99999999.9, 0.0001
 	share := (second - first) / first
@@ -31,7 +31,7 @@ func TestComparisonsFitATerminal(t *testing.T) {
 		var out strings.Builder
 		writeTables(&out, []comparisonTable{{title: name, side: 1, lines: []comparisonLine{{name, row}, {name, small}}}})
 		for line := range strings.Lines(out.String()) {
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > textWidth {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > TextWidth {
 				t.Errorf("%d columns: %s", n, line)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 var csvFormat = Format{
-	Name: "csv", Ext: "csv", Doc: "for spreadsheets: one line for each level, or by --rows for each request or token; empty is not measured",
+	Name: "csv", Ext: "csv", Doc: "for spreadsheets: one line per level (--rows: per request or token); an empty cell was not measured",
 	Render: renderCSV,
 }
 
@@ -23,7 +23,7 @@ func renderCSV(w io.Writer, r *Report) error {
 	for _, c := range table.Columns {
 		line = append(line, c.Name)
 	}
-	_ = out.Write(line) // keeps the first error for Error
+	_ = out.Write(line) // the writer keeps the first error for Error
 	for row, err := range table.Rows {
 		if err != nil {
 			return err
@@ -48,8 +48,8 @@ func csvCell(kind cellKind, c cell) string {
 	return ""
 }
 
-// safeCell is safe for a cell: a spreadsheet takes a text that begins with one
-// of these for a formula and would run it.
+// safeCell escapes a text for a spreadsheet, which would run a text that starts with one
+// of =, +, - and @ as a formula.
 func safeCell(text string) string {
 	text = safe(text)
 	if text != "" && strings.ContainsRune("=+-@", rune(text[0])) {
@@ -58,12 +58,12 @@ func safeCell(text string) string {
 	return text
 }
 
-// renderFileCSV has one line for each block, and a column for every value some
-// block has, in the order of the classic rows.
+// renderFileCSV writes one line per block, with a column for every value of any block,
+// in the order of the classic rows.
 func renderFileCSV(w io.Writer, f *File) error {
 	keys := fileKeys(f)
 	out := csv.NewWriter(w)
-	_ = out.Write(append([]string{"line", "style"}, keys...)) // keeps the first error for Error
+	_ = out.Write(append([]string{"line", "style"}, keys...)) // the writer keeps the first error for Error
 	for _, b := range f.Blocks {
 		cells := map[string]string{}
 		for _, l := range b.lines {

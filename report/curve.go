@@ -6,51 +6,51 @@ import (
 	"slices"
 	"strings"
 
-	"tacho/internal/cells"
-	"tacho/metric"
-	"tacho/outcome"
-	"tacho/report/conclusion"
+	"github.com/tacho-bench/tacho/internal/termtext"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/report/conclusion"
 )
 
-// Curve is the name of the format of the same name.
+// Curve is the name of the curve format.
 const Curve = "curve"
 
 var curveFormat = Format{
-	Name: Curve, Doc: "a screen of it: the table of levels, curves with the knee, and what they come to in words",
+	Name: Curve, Doc: "one screen: the table of levels, curves with the knee, and the conclusion",
 	Render: func(w io.Writer, r *Report) error {
 		out := bufio.NewWriter(w) // keeps the first error for Flush
-		p := printer{out}
+		p := &printer{out: out, wrap: r.Wrap}
 		if len(r.Runs) == 1 {
-			p.whom(&r.Runs[0])
+			p.target(&r.Runs[0])
 		}
-		if err := p.narrow(r.Runs, r.Wide); err != nil {
+		if err := p.fittingTable(r.Runs, r.Wide); err != nil {
 			return err
 		}
 		for i := range r.Runs {
 			p.line("")
 			if len(r.Runs) > 1 {
 				p.line("## " + safe(r.Runs[i].Name))
-				p.whom(&r.Runs[i])
+				p.target(&r.Runs[i])
 			}
-			p.glance(&r.Runs[i], r)
+			p.curveScreen(&r.Runs[i], r)
 		}
 		return out.Flush()
 	},
 }
 
-// Where there is no terminal, curves are so wide.
+// usualWidth is the width of curves if the output is not a terminal.
 const usualWidth = 100
 
-// whom writes in a line what was measured.
-func (p printer) whom(run *outcome.Run) {
+// target writes one line with the model, the server and the dataset.
+func (p *printer) target(run *outcome.Run) {
 	if about := nonEmpty(run.Model, strings.Join(run.URLs, ", "), run.Dataset); len(about) > 0 {
 		p.line(safe(strings.Join(about, ", ")))
 		p.line("")
 	}
 }
 
-// glance writes the curves of a run, and what they come to.
-func (p printer) glance(run *outcome.Run, r *Report) {
+// curveScreen writes the curves of a run and its conclusion.
+func (p *printer) curveScreen(run *outcome.Run, r *Report) {
 	if lines := curves(run.Levels, r); len(lines) > 0 {
 		for _, line := range lines {
 			p.line(line)
@@ -58,28 +58,26 @@ func (p printer) glance(run *outcome.Run, r *Report) {
 		p.line("")
 	}
 	for _, text := range slices.Concat(Closing(run), reasonsAgainst(run.Levels)) {
-		for _, line := range cells.Wrap(safe(text), r.Wide) {
-			p.line(line)
-		}
+		p.wrapped("", safe(text), "")
 	}
-	p.notes(slices.DeleteFunc(slices.Clone(run.Notes), outcome.IsLimit)) // which is said
+	p.notes(slices.DeleteFunc(slices.Clone(run.Notes), outcome.IsLimit)) // the conclusion contains it
 }
 
 func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(s string) bool { return s == "" })
 }
 
-// spare are the columns of the table that go first where it is too wide.
-var spare = []string{"total tok/s", "mean ITL", "mean TTFT", "ok", "failed", "mean TPOT"}
+// droppable are the columns to drop, in this order, if the table is too wide.
+var droppable = []string{"total tok/s", "ok", "mean TPOT ms", "mean TTFT ms", "failed", "p99 E2EL ms"}
 
-// narrow writes the table of levels, with as many columns as fit.
-func (p printer) narrow(runs []outcome.Run, wide int) error {
-	table := glance(runs)
+// fittingTable writes the table of levels with as many columns as fit.
+func (p *printer) fittingTable(runs []outcome.Run, wide int) error {
+	table := summaryTable(runs)
 	lines, err := table.strings(false)
 	if err != nil {
 		return err
 	}
-	for _, name := range spare {
+	for _, name := range droppable {
 		if wide == 0 || tableWidth(lines) <= wide {
 			break
 		}
@@ -99,15 +97,15 @@ func tableWidth(lines [][]string) int {
 	for i := range lines[0] {
 		most := 0
 		for _, l := range lines {
-			most = max(most, cells.Width(l[i]))
+			most = max(most, termtext.Width(l[i]))
 		}
 		sum += most + 2
 	}
 	return sum
 }
 
-// curves are throughput and latency against load, side by side; nothing where the
-// levels are no curve.
+// curves plots throughput and latency against load, side by side. It returns nil if the
+// levels do not form a curve.
 func curves(levels []outcome.Level, r *Report) []string {
 	places, _, load := outcome.Ladder(levels)
 	if len(places) < 3 {
@@ -116,10 +114,10 @@ func curves(levels []outcome.Level, r *Report) []string {
 	held, name := conclusion.Mark(levels)
 	n := 1 + slices.Index(places, held)
 	if n == len(places) {
-		n = 0 // there is nothing beyond it
+		n = 0 // no level lies above the mark
 	}
-	plot := func(title string, of func(*outcome.Level) *float64, show func(float64) string) *cells.Plot {
-		c := &cells.Plot{Title: title + " by load", X: load, Name: name, Show: show, ShowX: conclusion.Brief}
+	plot := func(title string, of func(*outcome.Level) *float64, show func(float64) string) *termtext.Plot {
+		c := &termtext.Plot{Title: title + " by load", X: load, Name: name, Show: show, ShowX: conclusion.Brief}
 		if n > 0 {
 			c.Mark = &load[n-1]
 		}
@@ -143,20 +141,20 @@ func curves(levels []outcome.Level, r *Report) []string {
 	return r.Plots(served, late)
 }
 
-// Plots are two curves side by side, or the first alone where there is no other.
-func (r *Report) Plots(left, right *cells.Plot) []string {
+// Plots draws two curves side by side, or only the first if right is nil.
+func (r *Report) Plots(left, right *termtext.Plot) []string {
 	wide := r.Wide
 	if wide == 0 {
 		wide = usualWidth
 	}
 	const high, gap = 11, 3
 	half := min((wide-gap)/2, 70)
-	pen := cells.Pen{ASCII: r.ASCII}
+	pen := termtext.Pen{ASCII: r.ASCII}
 	lines := pen.Plot(left, half, high)
 	if right == nil || lines == nil {
 		return lines
 	}
-	return cells.Beside(lines, pen.Plot(right, half, high), half+gap)
+	return termtext.Beside(lines, pen.Plot(right, half, high), half+gap)
 }
 
 func tail(m *metric.Metric) func(*outcome.Level) *float64 {

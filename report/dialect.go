@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"tacho/metric"
+	"github.com/tacho-bench/tacho/metric"
 )
 
 // A Translation is a report in the definitions of another tool.
@@ -16,18 +16,18 @@ type Translation struct {
 	Dialect *metric.Dialect
 }
 
-// TranslationFormats are the ways to print one.
+// TranslationFormats are the formats of a Translation.
 var TranslationFormats = []FormatOf[Translation]{
 	{Name: "text", Doc: "a table for each level", Render: translationText},
 	{Name: "json", Doc: "the same, for programs", Render: translationJSON},
 }
 
-// TranslationFormatNamed is the format of that name.
+// TranslationFormatNamed returns the format with the given name.
 func TranslationFormatNamed(name string) (FormatOf[Translation], error) {
 	return named(TranslationFormats, "format of a dialect", name)
 }
 
-// A translated is a level in a dialect.
+// A translated is a level in the definitions of a dialect.
 type translated struct {
 	Run    string `json:"run"`
 	Level  string `json:"level"`
@@ -35,17 +35,17 @@ type translated struct {
 	Owner  string `json:"definitions"`
 	Failed int    `json:"failed"`
 	Word   string `json:"verdict"`
-	*metric.Spoken
+	*metric.DialectSummary
 }
 
-// translated are all levels, summed up anew from their requests.
+// translated computes all levels again from their requests.
 func (t *Translation) translated() ([]translated, error) {
 	var out []translated
 	for run, level := range t.levels() {
 		if level.Records == nil {
-			return nil, fmt.Errorf("%s: a dialect is made of requests, and there are none here: name a run directory or a detailed result", run.Name)
+			return nil, fmt.Errorf("%s has no record of each request, which a dialect needs: use a run directory or a detailed result", run.Name)
 		}
-		spoken, err := t.Dialect.Speak(level.Records(), dialectPercentiles)
+		spoken, err := t.Dialect.Summarize(level.Records(), dialectPercentiles)
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +54,7 @@ func (t *Translation) translated() ([]translated, error) {
 	return out, nil
 }
 
-// dialectPercentiles are those that every tool has.
+// dialectPercentiles are the percentiles that every tool reports.
 var dialectPercentiles = []float64{50, 90, 99}
 
 func translationJSON(w io.Writer, t *Translation) error {
@@ -94,7 +94,7 @@ func translationText(w io.Writer, t *Translation) error {
 		}
 		fmt.Fprintf(out, "%-39s %9d\n", "failed", l.Failed)
 		if l.Word == string(metric.Predicted) {
-			fmt.Fprintf(out, "%s: nobody measured this\n", metric.Predicted)
+			fmt.Fprintf(out, "%s: not measured\n", metric.Predicted)
 		}
 	}
 	return written(w, out)

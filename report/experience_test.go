@@ -4,17 +4,17 @@ import (
 	"strings"
 	"testing"
 
-	"tacho/metric"
-	"tacho/outcome"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
-// Stalls and cost stand in the text where there are any, and nowhere else; a
-// latency that the reference does not know has a section for who asks for it.
-func TestStallsAndCostAreTold(t *testing.T) {
+// The text shows stalls and cost only if there are any. A metric beyond the reference's
+// gets a section if it is requested.
+func TestStallsAndCostAreShown(t *testing.T) {
 	c := metric.DefaultConfig()
 	c.StallMillis, c.GPUs, c.GPUPrice, c.Metrics = 11.5, 2, 3.6, []string{"ttft", "ttst"}
 	a := metric.Accumulator{Stall: c.StallMillis}
-	for _, r := range records(10) { // gaps of 10, 11, 12 and 13 ms, as many as the answer has
+	for _, r := range records(10) { // gaps of 10, 11, 12 and 13 ms, one fewer than tokens
 		if err := a.Add(r); err != nil {
 			t.Fatal(err)
 		}
@@ -25,7 +25,7 @@ func TestStallsAndCostAreTold(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Stalls of more than 11.5 ms:             6 in 4 of 8 requests, the longest 13.00 ms\n",
-		"GPUs, price of each per hour:            2, 3.6\n", "Cost per Million Output Tokens:          ",
+		"GPUs, price per GPU-hour:                2, 3.6\n", "Cost per Million Output Tokens:          ",
 		"---------------Time to Second Token---------------\nMean Time to Second Token (ms):          10.00     \n",
 	} {
 		if !strings.Contains(b.String(), want) {
@@ -37,7 +37,7 @@ func TestStallsAndCostAreTold(t *testing.T) {
 	}
 	for _, word := range []string{"Stalls", "Cost", "Second Token"} {
 		if strings.Contains(plain.String(), word) {
-			t.Errorf("%s where there is none:\n%s", word, plain.String())
+			t.Errorf("%s without any:\n%s", word, plain.String())
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"tacho/metric"
-	"tacho/outcome"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
 var chatFormat = Format{
@@ -29,8 +29,8 @@ func renderChat(w io.Writer, r *Report) error {
 	return out.Flush()
 }
 
-// A format that is listed in Formats, and named nowhere else, is found and
-// prints. docs/extending.md walks through it.
+// A format that is only listed in Formats can be selected and rendered.
+// docs/extending.md describes the steps.
 func TestOneWordAddsAFormat(t *testing.T) {
 	usual := Formats
 	defer func() { Formats = usual }()

@@ -4,21 +4,20 @@ import (
 	"fmt"
 	"strconv"
 
-	"tacho/metric"
+	"github.com/tacho-bench/tacho/metric"
 )
 
-// shownGroups is how many lines a table of groups has for people; the rest is
-// in the JSON.
+// shownGroups is the maximum number of lines in a table of groups. The JSON is complete.
 const shownGroups = 40
 
-// groups writes what became of the conversations, and a table for each way in
-// which the requests fall apart: by turn, by label.
-func (p printer) groups(s *metric.Summary) {
+// groups writes the counts of conversations, and a table for each kind of group: by
+// turn, by label.
+func (p *printer) groups(s *metric.Summary) {
 	if c := s.Sessions; c != nil {
-		p.line(centre("Conversations", "-", blockWidth))
-		p.fact("Begun/completed/cut short:", fmt.Sprintf("%d / %d / %d", c.Begun, c.Completed, c.CutShort))
+		p.section("Conversations")
+		p.fact("Started/completed/cut short:", fmt.Sprintf("%d / %d / %d", c.Begun, c.Completed, c.CutShort))
 		if c.Unsent > 0 {
-			p.fact("  turns that were never sent:", strconv.Itoa(c.Unsent))
+			p.fact("  turns never sent:", strconv.Itoa(c.Unsent))
 		}
 	}
 	for from := 0; from < len(s.Groups); {
@@ -31,9 +30,8 @@ func (p printer) groups(s *metric.Summary) {
 	}
 }
 
-// groupTable writes the groups of one kind.
-func (p printer) groupTable(groups []metric.Group) {
-	p.line(centre("By "+safe(groups[0].By), "-", blockWidth))
+func (p *printer) groupTable(groups []metric.Group) {
+	p.section("By " + safe(groups[0].By))
 	table := [][]string{{safe(groups[0].By), "ok", "failed", "in tok", "cached %", "out tok", "mean TTFT", "p99 TTFT", "mean TPOT", "mean E2EL"}}
 	for i := range groups[:min(len(groups), shownGroups)] {
 		g := &groups[i]
@@ -49,7 +47,7 @@ func (p printer) groupTable(groups []metric.Group) {
 	}
 }
 
-// ofGroup is a statistic of a group as people read it.
+// ofGroup formats a statistic of a group.
 func ofGroup(d metric.Dist, of func(*metric.Stats) float64) string {
 	if d.Stats == nil {
 		return notMeasured

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"tacho/metric"
-	"tacho/outcome"
-	"tacho/report"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/report"
 )
 
 func TestGroupTables(t *testing.T) {
@@ -27,8 +27,8 @@ func TestGroupTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"Begun/completed/cut short:               3 / 1 / 2\n",
-		"  turns that were never sent:            4\n",
+		"Started/completed/cut short:             3 / 1 / 2\n",
+		"  turns never sent:                      4\n",
 		"---------------------By class---------------------\n",
 		"chat   5       0     200     25.00        0      10.00     20.00        n/a  n/a\n",
 		"turn  ok  failed  in tok  cached %  out tok  mean TTFT  p99 TTFT  mean TPOT  mean E2EL\n" +
@@ -41,7 +41,7 @@ func TestGroupTables(t *testing.T) {
 	}
 }
 
-// text renders r for people.
+// text renders r in the text format.
 func text(b *strings.Builder, r *report.Report) error {
 	for _, f := range report.Formats {
 		if f.Name == "text" {

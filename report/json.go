@@ -5,22 +5,21 @@ import (
 	"io"
 	"math"
 
-	"tacho/outcome"
-	"tacho/report/conclusion"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/report/conclusion"
 )
 
 var jsonFormat = Format{
-	Name: "json", Ext: "json", Doc: "everything, for programs; null is not measured",
+	Name: "json", Ext: "json", Doc: "everything, for programs; null means not measured",
 	Render: renderJSON,
 }
 
-// schema names the shape of the JSON; it changes when a reader would break.
+// schema names the format of the JSON. It changes if readers would break.
 const schema = "tacho.report/1"
 
 func renderJSON(w io.Writer, r *Report) error { return writeIndented(w, r.Document()) }
 
-// Document is the report as the JSON format has it, for those who write JSON
-// themselves.
+// Document returns the report as the value that the JSON format encodes.
 func (r *Report) Document() any {
 	type run struct {
 		outcome.Run
@@ -43,12 +42,12 @@ func writeIndented(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// fileSchema names the shape of a foreign report in JSON.
+// fileSchema names the format of a report of another tool in JSON.
 const fileSchema = "tacho.blocks/1"
 
 type jsonBlock struct {
 	Line    int        `json:"line"`
-	Style   string     `json:"style"` // empty: of no known generation
+	Style   string     `json:"style"` // empty if the generation is unknown
 	Before  string     `json:"text_before"`
 	Values  jsonValues `json:"values"`
 	Unknown []string   `json:"unknown,omitempty"`
@@ -67,7 +66,7 @@ func renderFileJSON(w io.Writer, f *File) error {
 	return writeIndented(w, out)
 }
 
-// jsonValues are the numbers of a block as one object, in their order.
+// jsonValues encodes the numbers of a block as one object, in their order.
 type jsonValues struct{ block *Block }
 
 // MarshalJSON implements json.Marshaler.
@@ -82,7 +81,7 @@ func (v jsonValues) MarshalJSON() ([]byte, error) {
 			return nil, err
 		}
 		text = append(append(text, key...), ':')
-		// The reference has printed nan and inf at times; JSON has neither.
+		// The reference sometimes printed nan and inf, which JSON cannot represent.
 		if math.IsNaN(value.Number) || math.IsInf(value.Number, 0) {
 			text = append(text, "null"...)
 			continue

@@ -7,7 +7,7 @@ import (
 )
 
 var jsonlFormat = Format{
-	Name: "jsonl", Ext: "jsonl", Doc: "the lines of csv as JSON objects; null is not measured",
+	Name: "jsonl", Ext: "jsonl", Doc: "the lines of csv as JSON objects; null means not measured",
 	Render: renderJSONL,
 }
 
@@ -46,11 +46,11 @@ func renderJSONL(w io.Writer, r *Report) error {
 	return out.Flush()
 }
 
-// appendJSON appends a text or a finite number.
+// appendJSON appends a text or a finite number. NaN and infinities become null.
 func appendJSON(b []byte, v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
-		text = []byte("null") // NaN and infinities, of which JSON has none
+		text = []byte("null")
 	}
 	return append(b, text...)
 }

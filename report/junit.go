@@ -4,10 +4,10 @@ import (
 	"encoding/xml"
 	"io"
 
-	"tacho/compare"
+	"github.com/tacho-bench/tacho/internal/compare"
 )
 
-// junitSuite is a test suite as CI systems read JUnit's XML.
+// junitSuite is a test suite in the JUnit XML that CI systems read.
 type junitSuite struct {
 	XMLName  xml.Name    `xml:"testsuite"`
 	Name     string      `xml:"name,attr"`
@@ -31,27 +31,27 @@ type junitMessage struct {
 	Message string `xml:"message,attr"`
 }
 
-// junitName is the name of the suite and the class of its cases. It is the same for all
-// runs, because CI systems follow a case by its class and name.
+// junitName is the name of the suite and the class of its cases. All runs share the
+// name, because CI systems track a case by its class and name.
 const junitName = "tacho"
 
-// JUnit writes the conditions of a gate as JUnit XML: a condition that failed is a
-// failure, and one that was not judged is an error, or skipped if it may pass.
+// JUnit writes the conditions of a gate as JUnit XML. A failed condition is a failure. A
+// condition that was not judged is an error, or skipped if allowUnjudged is set.
 func JUnit(w io.Writer, all []compare.Finding, allowUnjudged bool) error {
 	suite := junitSuite{Name: junitName, Tests: len(all)}
 	for _, f := range all {
 		c := junitCase{Class: junitName, Name: f.Name}
-		said := &junitMessage{f.Line()}
+		message := &junitMessage{f.Line()}
 		switch {
 		case f.State == compare.Failed:
 			suite.Failures++
-			c.Failure = said
+			c.Failure = message
 		case f.State == compare.NotJudged && allowUnjudged:
 			suite.Skipped++
-			c.Skipped = said
+			c.Skipped = message
 		case f.State == compare.NotJudged:
 			suite.Errors++
-			c.Error = said
+			c.Error = message
 		default:
 			c.Out = f.Line()
 		}

@@ -9,12 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho/compare"
-	"tacho/report"
+	"github.com/tacho-bench/tacho/internal/compare"
+	"github.com/tacho-bench/tacho/report"
 )
 
-// A gate as JUnit XML: a case for each condition, a failure for FAILED, an error for
-// NOT JUDGED, and the printed line as the message.
+// A gate becomes JUnit XML with a case per condition: FAILED is a failure, NOT JUDGED an
+// error. The message is the printed line.
 func TestJUnit(t *testing.T) {
 	gate := []compare.Finding{
 		{State: compare.Passed, Name: "failures>1%", Text: "failures>1%: failures is 0.00 %"},

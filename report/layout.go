@@ -6,11 +6,11 @@ import (
 	"strconv"
 	"strings"
 
-	"tacho/internal/spelling"
-	"tacho/metric"
+	"github.com/tacho-bench/tacho/internal/spelling"
+	"github.com/tacho-bench/tacho/metric"
 )
 
-// A Style is the classic block as one generation of the reference printed it.
+// A Style is the layout of the classic block in one generation of the reference.
 type Style struct {
 	Name    string
 	Aliases []string
@@ -27,7 +27,7 @@ var Styles = []Style{
 	{"2025-12", []string{"current"}, `"Total token" with a small t`},
 }
 
-// Positions in Styles.
+// Indices in Styles.
 const (
 	style2024 = iota
 	style2025Sep
@@ -36,7 +36,8 @@ const (
 	styleCurrent = style2025Dec
 )
 
-// styleNamed is the position of a style by its name or alias; empty is current.
+// styleNamed returns the index of a style by its name or alias. An empty name is the
+// current style.
 func styleNamed(name string) (int, error) {
 	if name == "" {
 		return styleCurrent, nil
@@ -48,13 +49,13 @@ func styleNamed(name string) (int, error) {
 	return i, nil
 }
 
-// CheckStyle complains about a style that there is not.
+// CheckStyle returns an error if the style is unknown.
 func CheckStyle(name string) error {
 	_, err := styleNamed(name)
 	return err
 }
 
-// How a row of the classic block looks.
+// rowKind is the layout of a row in the classic block.
 type rowKind int
 
 const (
@@ -68,26 +69,27 @@ const (
 	labelWidth  = 40
 	valueWidth  = 10
 	blockWidth  = 50
-	placeholder = "{}" // in a key or label, stands for the row's parameter
+	placeholder = "{}" // replaced with the row's parameter in a key or label
 )
 
-// A row is one line the classic block may have.
+// A row is one possible line of the classic block.
 type row struct {
 	kind  rowKind
-	key   string // name of the value in JSON and CSV, that of the reference's own JSON
+	key   string // name of the value in JSON and CSV, as in the reference's JSON
 	label string
-	since int  // position in Styles of the first to print it
-	until int  // position of the last
-	must  bool // every block of those styles has it
+	since int  // index in Styles of the first style with this row
+	until int  // index of the last style with this row
+	must  bool // required in every block of these styles
 
-	// show calls emit for each line the row makes of s. Nil: only ever read.
+	// show calls emit for each line of the row. A nil show marks a row that is only
+	// parsed.
 	show func(s *metric.Summary, emit emitter)
 }
 
-// An emitter takes one line: the parameter of its label, and its value.
+// An emitter receives one line: the parameter of its label, and its value.
 type emitter func(param string, value float64)
 
-// rows are all the lines of a classic block, in order.
+// rows are all possible lines of a classic block, in order.
 var rows = classicRows()
 
 func classicRows() []row {
@@ -124,7 +126,7 @@ func classicRows() []row {
 	return append(list, row{kind: footerRow, must: true, until: styleCurrent, show: heading(nil)})
 }
 
-// openEnded makes the current style the last of each row that names none.
+// openEnded makes the current style the last style of each row without one.
 func openEnded(list ...row) []row {
 	for i := range list {
 		if list[i].until == 0 {
@@ -142,7 +144,7 @@ func decimal(key, label string, of func(*metric.Summary) float64) row {
 	return row{kind: decimalRow, key: key, label: label, must: true, show: func(s *metric.Summary, emit emitter) { emit("", of(s)) }}
 }
 
-// foreign is a row others print and we only read.
+// foreign is a row that only other programs print.
 func foreign(kind rowKind, key, label string) row { return row{kind: kind, key: key, label: label} }
 
 func (r row) from(style int) row { r.since = style; return r }
@@ -160,7 +162,7 @@ func (r row) when(shown func(*metric.Summary) bool) row {
 	return r
 }
 
-// generating leaves the row out where no tokens come out.
+// generating hides the row for models that generate no tokens.
 func (r row) generating() row {
 	show := r.show
 	r.show = func(s *metric.Summary, emit emitter) {
@@ -171,7 +173,7 @@ func (r row) generating() row {
 	return r
 }
 
-// heading shows a line without a value, where shown says so; nil is always.
+// heading shows a line without a value if shown returns true. A nil shown means always.
 func heading(shown func(*metric.Summary) bool) func(*metric.Summary, emitter) {
 	return func(s *metric.Summary, emit emitter) {
 		if shown == nil || shown(s) {
@@ -180,7 +182,7 @@ func heading(shown func(*metric.Summary) bool) func(*metric.Summary, emitter) {
 	}
 }
 
-// sectionRows are one section. Percentiles come in the order asked for.
+// sectionRows are the rows of one section. Percentiles are in the order of the options.
 func sectionRows(section *metric.Section) []row {
 	m := section.Metric
 	wanted := func(s *metric.Summary) bool { return s.Config.Shows(section) }
@@ -215,7 +217,7 @@ func probeRows() []row {
 	)
 }
 
-// draftingRows are the sections that need counters from inside the server.
+// draftingRows are the sections from counters of the server.
 func draftingRows() []row {
 	diffused := func(s *metric.Summary) bool { return s.Diffusion() != nil }
 	drafted := func(s *metric.Summary) bool { return s.Speculation() != nil && !diffused(s) }
@@ -256,7 +258,7 @@ func committedPerS(s *metric.Summary) float64 {
 	return s.Diffusion().Committed / s.DurationS
 }
 
-// In the classic convention nothing measured is 0.
+// The classic block prints 0 for a value that was not measured.
 
 func throughputOf(s *metric.Summary) metric.Throughput {
 	if s.Throughput == nil {
@@ -279,21 +281,21 @@ func peaksOf(s *metric.Summary) metric.Peaks {
 	return *s.Peaks
 }
 
-// A line is one line of a classic block: which row, and what is in it.
+// A line is one line of a classic block.
 type line struct {
 	row     *row
-	param   string  // of the row's label
-	value   float64 // of a whole or decimal row
-	width   int     // of a title, section or footer
-	trimmed bool    // the spaces after the value are missing
-	cr      bool    // it ends in a carriage return
-	text    string  // of an unknown row
+	param   string  // parameter of the row's label
+	value   float64 // value of an integer or decimal row
+	width   int     // width of a title, section or footer
+	trimmed bool    // without the spaces after the value
+	cr      bool    // ends in a carriage return
+	text    string  // text of an unknown row
 }
 
-// key is the name of the line's value.
+// key returns the name of the line's value.
 func (l line) key() string { return strings.ReplaceAll(l.row.key, placeholder, l.param) }
 
-// number is the line's value as it prints.
+// number returns the line's value as printed.
 func (l line) number() string {
 	if l.row.kind == wholeRow {
 		return strconv.FormatInt(int64(l.value), 10)
@@ -301,7 +303,7 @@ func (l line) number() string {
 	return pythonFixed(l.value)
 }
 
-// String is the line as it prints, without its newline.
+// String returns the line as printed, without its newline.
 func (l line) String() string {
 	text := l.text
 	label := strings.ReplaceAll(l.row.label, placeholder, l.param)
@@ -324,17 +326,17 @@ func (l line) String() string {
 	return text
 }
 
-// centre puts text in the middle of fill; an odd place goes to the right.
+// centre centres text in a line of fill. An odd character of fill goes to the right.
 func centre(text, fill string, width int) string {
 	room := max(width-len(text), 0)
 	return strings.Repeat(fill, room/2) + text + strings.Repeat(fill, room-room/2)
 }
 
-// predictedTitle is that of a block which nobody measured. No tool takes it for
-// one that somebody did.
+// predictedTitle is the title of a predicted block. It differs from the title of a
+// measured block, so no tool mistakes a prediction for a measurement.
 var predictedTitle = row{kind: titleRow, label: " PREDICTED Benchmark Result "}
 
-// classicLines is the classic block of s in the style at that position.
+// classicLines returns the classic block of s in the style with the given index.
 func classicLines(s *metric.Summary, style int) []line {
 	var lines []line
 	for i := range rows {
@@ -352,7 +354,7 @@ func classicLines(s *metric.Summary, style int) []line {
 	return lines
 }
 
-// joinLines is the text of a block; its last line has no newline.
+// joinLines returns the text of a block without a final newline.
 func joinLines(lines []line) string {
 	var b strings.Builder
 	for i, l := range lines {

@@ -5,7 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"tacho/report/conclusion"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/report/conclusion"
 )
 
 var markdownFormat = Format{
@@ -14,17 +15,21 @@ var markdownFormat = Format{
 }
 
 func renderMarkdown(w io.Writer, r *Report) error {
-	table := glance(r.Runs)
+	table := summaryTable(r.Runs)
 	lines, err := table.strings(true)
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriter(w) // keeps the first error for Flush
-	p := printer{out}
+	p := &printer{out: out}
 	for i := range r.Runs {
-		p.line(markdownText(safe(strings.Join(conclusion.Of(&r.Runs[i]).Text, " "))) + "\n")
+		c := conclusion.Of(&r.Runs[i])
+		p.line(markdownText(safe(strings.Join(c.Text, " "))) + "\n")
+		if facts := headlineFacts(&r.Runs[i], &c.Headline); facts != "" {
+			p.line(facts + "\n")
+		}
 	}
-	unsure := marks(lines)
+	unsure := hasMarks(lines)
 	p.markdown(lines, rule(table.Columns))
 	if unsure {
 		p.line("\n" + noIntervalWords)
@@ -40,8 +45,23 @@ func renderMarkdown(w io.Writer, r *Report) error {
 	return out.Flush()
 }
 
-// markdown writes a table; rule is the line below its first.
-func (p printer) markdown(lines [][]string, rule string) {
+// headlineFacts is one line with the numbers of the headline, the model and the server.
+func headlineFacts(run *outcome.Run, h *conclusion.Headline) string {
+	var out []string
+	for _, n := range h.Numbers() {
+		out = append(out, markdownText(n.Label)+" **"+markdownText(strings.TrimSpace(n.Value+" "+n.Unit))+"**")
+	}
+	server := append([]string{run.Backend}, run.URLs[:min(len(run.URLs), 1)]...)
+	for _, fact := range []string{run.Model, strings.Join(nonEmpty(server...), " at "), run.GPUs, run.Dataset} {
+		if fact != "" {
+			out = append(out, markdownText(safe(fact)))
+		}
+	}
+	return strings.Join(out, " · ")
+}
+
+// markdown writes a table. rule is the line below its header.
+func (p *printer) markdown(lines [][]string, rule string) {
 	for i, line := range lines {
 		for k := range line {
 			line[k] = markdownText(line[k])
@@ -57,7 +77,7 @@ func markdownText(text string) string {
 	return strings.NewReplacer("|", `\|`, "<", "&lt;", "&", "&amp;").Replace(text)
 }
 
-// rule is the line below the names of the columns: numbers stand to the right.
+// rule returns the line below the column names. Numbers are right-aligned.
 func rule(columns []column) string {
 	var b strings.Builder
 	for _, c := range columns {

@@ -5,22 +5,22 @@ import (
 	"strconv"
 	"strings"
 
-	"tacho/internal/exposition"
-	"tacho/metric"
+	"github.com/tacho-bench/tacho/internal/exposition"
+	"github.com/tacho-bench/tacho/metric"
 )
 
 var openMetricsFormat = Format{
-	Name: "openmetrics", Ext: "prom", Doc: "the figures of every level as OpenMetrics, for Prometheus and its kin",
+	Name: "openmetrics", Ext: "prom", Doc: "the figures of every level as OpenMetrics, for Prometheus and compatible systems",
 	Render: renderOpenMetrics,
 }
 
-// renderOpenMetrics has a gauge for each number of a level and a summary for
-// each of its metrics. What was not measured has no point.
+// renderOpenMetrics writes a gauge for each number of a level and a summary for each of
+// its metrics. Values that were not measured are omitted.
 func renderOpenMetrics(w io.Writer, r *Report) error {
-	var places []place
+	var places []levelRow
 	var labels [][]exposition.Label
 	for run, level := range r.levels() {
-		here := place{run, level}
+		here := levelRow{run, level}
 		places = append(places, here)
 		labels = append(labels, levelLabels(here, len(labels)))
 	}
@@ -42,23 +42,22 @@ func renderOpenMetrics(w io.Writer, r *Report) error {
 	return exposition.WriteOpenMetrics(w, some)
 }
 
-// levelLabels say which level a point is of. Levels that are alike in all else
-// differ in their number.
-func levelLabels(p place, n int) (out []exposition.Label) {
-	for _, s := range identity(func(p place) place { return p }) {
+// levelLabels identify the level of a point. Levels with the same settings differ in
+// their number.
+func levelLabels(p levelRow, n int) (out []exposition.Label) {
+	for _, s := range identity(func(p levelRow) levelRow { return p }) {
 		switch c := s.of(p); {
 		case s.Kind == textKind && c.Text != "":
 			out = append(out, exposition.Label{Name: s.Name, Value: safe(c.Text)})
-		case s.Kind != textKind && c.Number > 0: // 0 is none
+		case s.Kind != textKind && c.Number > 0: // 0 means not set
 			out = append(out, exposition.Label{Name: s.Name, Value: strconv.FormatFloat(c.Number, 'f', -1, 64)})
 		}
 	}
 	return append(out, exposition.Label{Name: "number", Value: strconv.Itoa(n + 1)})
 }
 
-// verdictFamily says whether the numbers can be relied upon, and whether they
-// were measured at all.
-func verdictFamily(places []place, labels [][]exposition.Label) exposition.Family {
+// verdictFamily exports the verdicts, which also mark predicted levels.
+func verdictFamily(places []levelRow, labels [][]exposition.Label) exposition.Family {
 	f := exposition.Family{Name: "tacho_level_verdict", Kind: exposition.Gauge, Help: "1 for the verdict that the level got, with its reasons"}
 	for i, p := range places {
 		verdict := &p.level.Summary.Verdict
@@ -68,7 +67,7 @@ func verdictFamily(places []place, labels [][]exposition.Label) exposition.Famil
 	return f
 }
 
-func gaugeFamily(s source[place], places []place, labels [][]exposition.Label) exposition.Family {
+func gaugeFamily(s source[levelRow], places []levelRow, labels [][]exposition.Label) exposition.Family {
 	name, seconds := strings.CutSuffix(s.Name, "_s")
 	f := exposition.Family{Name: "tacho_level_" + name, Kind: exposition.Gauge, Help: "of a level, as in the CSV: " + s.Name}
 	if seconds {
@@ -82,7 +81,7 @@ func gaugeFamily(s source[place], places []place, labels [][]exposition.Label) e
 	return f
 }
 
-func summaryFamily(m *metric.Metric, places []place, labels [][]exposition.Label) exposition.Family {
+func summaryFamily(m *metric.Metric, places []levelRow, labels [][]exposition.Label) exposition.Family {
 	f := exposition.Family{Name: "tacho_level_" + m.Name, Kind: exposition.Summary, Help: m.Title + ": " + m.Doc}
 	scale := 1.0
 	if m.Unit == metric.Millis {
@@ -94,10 +93,10 @@ func summaryFamily(m *metric.Metric, places []place, labels [][]exposition.Label
 			continue
 		}
 		point := exposition.Point{Labels: labels[i], Count: uint64(d.N), Sum: d.Stats.Mean * float64(d.N) * scale}
-		point.Ranks = append(point.Ranks, exposition.Rank{Quantile: 0.5, Value: d.Stats.Median * scale})
+		point.Quantiles = append(point.Quantiles, exposition.Quantile{Quantile: 0.5, Value: d.Stats.Median * scale})
 		for _, v := range d.Stats.Percentiles {
 			if v.P != 50 {
-				point.Ranks = append(point.Ranks, exposition.Rank{Quantile: v.P / 100, Value: v.Value * scale})
+				point.Quantiles = append(point.Quantiles, exposition.Quantile{Quantile: v.P / 100, Value: v.Value * scale})
 			}
 		}
 		f.Points = append(f.Points, point)

@@ -18,14 +18,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho"
-	"tacho/compare"
-	"tacho/metric"
-	"tacho/outcome"
-	"tacho/report"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/compare"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/report"
 )
 
-// python runs a script; PYTHON names the interpreter.
+// python runs a script. The variable PYTHON selects the interpreter.
 func python(t *testing.T, script, input string) string {
 	t.Helper()
 	name := os.Getenv("PYTHON")
@@ -41,8 +41,8 @@ func python(t *testing.T, script, input string) string {
 	return string(output)
 }
 
-// What Python reads from our result it writes again with the same bytes: key
-// order, separators, escapes and the digits of every float.
+// Python reads a result and writes it again with the same bytes: key order, separators,
+// escapes and the digits of every float.
 func TestOracleVLLMResult(t *testing.T) {
 	const script = `import json, sys; sys.stdout.write(json.dumps(json.loads(sys.stdin.read())))`
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -71,7 +71,7 @@ func TestOracleVLLMResult(t *testing.T) {
 	}
 }
 
-// The value lines are what Python's own format makes of the same numbers.
+// Value lines equal the output of Python's format for the same numbers.
 func TestOracleValueLines(t *testing.T) {
 	const script = `
 import json, sys
@@ -105,8 +105,8 @@ for label, value in json.load(sys.stdin):
 	}
 }
 
-// The whole way from records to the result file, once more in Python: the
-// formulas of the reference applied to the detailed arrays give its numbers.
+// The numbers of a result file follow from its detailed arrays: the reference's
+// formulas, applied in Python, give the same values.
 func TestOracleResultFollowsFromItsDetails(t *testing.T) {
 	const script = `
 import json, math, statistics, sys
@@ -194,11 +194,11 @@ func sortedEvents(events tacho.Events) tacho.Events {
 	return events
 }
 
-// benchstat is Go's own reader of benchmarks.
+// benchstat is Go's tool that reads benchmarks.
 const benchstat = "golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da"
 
-// benchstat reads a comparison: each side is a column, each level a row, and its
-// median of the runs is ours.
+// benchstat reads a comparison: a side is a column, a level is a row, and the median
+// over the runs agrees.
 func TestOracleBenchstat(t *testing.T) {
 	level := func(rate, ttft float64) outcome.Level {
 		l := outcome.Level{Setting: outcome.Setting{Name: fmt.Sprintf("--request-rate %v", rate), Rate: rate, Coordinates: outcome.Coordinates{{Name: "request-rate", Value: fmt.Sprint(rate)}}}}
@@ -242,7 +242,7 @@ func TestOracleBenchstat(t *testing.T) {
 	}
 	for _, want := range []string{"vllm-0.9", "tgi", "ttft.mean-ms", "Serve/request-rate=4,100,", ",150,", "Serve/request-rate=8,200,", ",300,", "+50.00%"} {
 		if !strings.Contains(string(text), want) {
-			t.Errorf("benchstat makes of it:\n%s\nwant %q", text, want)
+			t.Errorf("benchstat prints:\n%s\nwant %q", text, want)
 		}
 	}
 }

@@ -5,30 +5,30 @@ import (
 	"io"
 	"slices"
 
-	"tacho/metric"
-	"tacho/outcome"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
-// Pareto is the name of the format of the same name.
+// Pareto is the name of the pareto format.
 const Pareto = "pareto"
 
 var paretoFormat = Format{
-	Name: Pareto, Doc: "throughput against the speed that a user sees, for each level; * has no better in both",
+	Name: Pareto, Doc: "throughput against tokens/s per user for each level; * marks the Pareto front",
 	Render: func(w io.Writer, r *Report) error {
 		out := bufio.NewWriter(w) // keeps the first error for Flush
-		table := trades(r.Runs)
+		table := paretoTable(r.Runs)
 		lines, err := table.strings(false)
 		if err != nil {
 			return err
 		}
-		printer{out}.table(lines)
+		(&printer{out: out}).table(lines)
 		return out.Flush()
 	},
 }
 
-// trade is what a level gives to all its users and to each of them; false where
+// rates returns the output token rate of a level, in total and per user. ok is false if
 // nothing was measured.
-func trade(l *outcome.Level) (all, each float64, ok bool) {
+func rates(l *outcome.Level) (all, each float64, ok bool) {
 	tpot := l.Summary.Dist(metric.TPOT).Stats
 	if t := l.Summary.Throughput; t != nil && tpot != nil && tpot.Mean > 0 {
 		return t.OutputTokensPerS / max(l.Summary.Config.GPUs, 1), 1e3 / tpot.Mean, true
@@ -36,27 +36,27 @@ func trade(l *outcome.Level) (all, each float64, ok bool) {
 	return 0, 0, false
 }
 
-// best says whether no other level gives more both to all and to each.
-func best(l *outcome.Level, runs []outcome.Run) bool {
-	all, each, ok := trade(l)
+// onParetoFront reports whether no other level is better in both rates.
+func onParetoFront(l *outcome.Level, runs []outcome.Run) bool {
+	all, each, ok := rates(l)
 	return ok && !slices.ContainsFunc(runs, func(r outcome.Run) bool {
 		return slices.ContainsFunc(r.Levels, func(o outcome.Level) bool {
-			a, e, ok := trade(&o)
+			a, e, ok := rates(&o)
 			return ok && a >= all && e >= each && (a > all || e > each)
 		})
 	})
 }
 
-// trades is one line for each level.
-func trades(runs []outcome.Run) table {
-	sources := where(runs)
+// paretoTable returns one line per level.
+func paretoTable(runs []outcome.Run) table {
+	sources := coordinateColumns(runs)
 	perGPU := "out tok/s"
 	if len(runs) > 0 && len(runs[0].Levels) > 0 && runs[0].Levels[0].Summary.Config.GPUs > 0 {
 		perGPU = "out tok/s per GPU"
 	}
-	given := func(name string, of func(all, each float64) float64) source[place] {
-		return number(name, func(p place) *float64 {
-			all, each, ok := trade(p.level)
+	given := func(name string, of func(all, each float64) float64) source[levelRow] {
+		return number(name, func(p levelRow) *float64 {
+			all, each, ok := rates(p.level)
 			if !ok {
 				return nil
 			}
@@ -67,15 +67,15 @@ func trades(runs []outcome.Run) table {
 		given(perGPU, func(all, _ float64) float64 { return all }),
 		given("tok/s per user", func(_, each float64) float64 { return each }),
 		statistic("mean TPOT", metric.TPOT, func(s *metric.Stats) *float64 { return &s.Mean }),
-		words("best", func(p place) string {
-			if best(p.level, runs) {
+		textColumn("best", func(p levelRow) string {
+			if onParetoFront(p.level, runs) {
 				return "*"
 			}
 			return ""
 		}),
 	)
 	if slices.ContainsFunc(runs, func(r outcome.Run) bool { return r.Predicted() }) {
-		sources = append(sources, judged(func(p place) place { return p }))
+		sources = append(sources, verdictColumn(func(p levelRow) levelRow { return p }))
 	}
-	return tableOf(sources, (&Report{Runs: runs}).places)
+	return tableOf(sources, (&Report{Runs: runs}).levelRows)
 }

@@ -10,11 +10,11 @@ import (
 )
 
 var parquetFormat = Format{
-	Name: "parquet", Ext: "parquet", Binary: true, Doc: "a Parquet file with a row for each request, or by --rows for each level or token; a result without requests has its levels; null is not measured",
+	Name: "parquet", Ext: "parquet", Binary: true, Doc: "a Parquet file with one row per request (--rows: per level or token); one row per level if the result has no requests; null means not measured",
 	Render: renderParquet,
 }
 
-// parquetBatch is how many rows are handed on at a time.
+// parquetBatch is the number of rows per write.
 const parquetBatch = 1024
 
 func renderParquet(w io.Writer, r *Report) error {
@@ -22,13 +22,13 @@ func renderParquet(w io.Writer, r *Report) error {
 	if err != nil {
 		return err
 	}
-	codec := &zstd.Codec{} // of its own: the pool of the package's would share encoders with other bubbles of testing/synctest
+	codec := &zstd.Codec{} // the package's shared codec pools encoders, which must not cross bubbles of testing/synctest
 	group := parquet.Group{}
 	for _, c := range table.Columns {
 		group[c.Name] = parquet.Optional(parquet.Compressed(parquetLeaf(c.Kind), codec))
 	}
 	schema := parquet.NewSchema("rows", group)
-	place := make([]int, len(table.Columns)) // a schema has its columns in the order of their names
+	place := make([]int, len(table.Columns)) // a schema sorts its columns by name
 	for i, c := range table.Columns {
 		place[i] = slices.IndexFunc(schema.Columns(), func(path []string) bool { return path[0] == c.Name })
 	}
@@ -55,7 +55,7 @@ func renderParquet(w io.Writer, r *Report) error {
 	return out.Close()
 }
 
-// finest is a row for each request, where requests are known.
+// finest returns the finest kind of rows: a row per request if all levels have records.
 func (r *Report) finest() string {
 	for _, level := range r.levels() {
 		if level.Records == nil {

@@ -9,28 +9,29 @@ import (
 	"strings"
 )
 
-// ErrNoBlock is what Parse says of a text that is no report of this family.
+// ErrNoBlock is the error of Parse for a text without a classic block.
 var ErrNoBlock = errors.New(`no report found: want a line "============ Serving Benchmark Result ============"`)
 
-// A File is a text with classic blocks in it, from whatever program: people
-// keep many runs in one file, with notes of their own between them.
+// A File is a text with classic blocks from any program. Users keep many runs in one
+// file, with their own notes between the blocks.
 type File struct {
 	Blocks []*Block
-	After  string     // the free text below the last block
-	Notes  []FileNote // what was not understood
+	After  string     // free text below the last block
+	Notes  []FileNote // lines that were not recognized
 }
 
-// A FileNote is a line inside a block that was kept as it is.
+// A FileNote is a line inside a block that was kept unchanged because it was not
+// recognized.
 type FileNote struct {
 	Line int    `json:"line"` // from 1
 	Text string `json:"text"`
 	Why  string `json:"why"`
 }
 
-// A Block is one classic block, as values.
+// A Block is one parsed classic block.
 type Block struct {
-	Line   int    // of its title, from 1
-	Before string // the free text above it
+	Line   int    // line number of its title, from 1
+	Before string // free text above it
 	lines  []line
 }
 
@@ -41,9 +42,9 @@ type Value struct {
 	Whole  bool // printed as an integer
 }
 
-// Parse reads a text. A line inside a block that is no known row, or that
-// would not print again as it was, is kept as it is and noted; so a dialect of
-// another version loses nothing but the meaning of its own lines.
+// Parse parses a text. A line inside a block is kept unchanged and noted if it is not a
+// known row, or if it would not print again with the same bytes. Another dialect
+// therefore loses nothing except the meaning of its own lines.
 func Parse(text string) (*File, error) {
 	f := &File{}
 	source := strings.Split(text, "\n")
@@ -53,7 +54,7 @@ func Parse(text string) (*File, error) {
 		start += len(l) + len("\n")
 	}
 	starts[len(source)] = start
-	free := 0 // where the free text before the next block begins
+	free := 0 // start of the free text before the next block
 	for at := 0; at < len(source); {
 		if l, ok := readLine(source[at]); !ok || l.row.kind != titleRow {
 			at++
@@ -62,7 +63,7 @@ func Parse(text string) (*File, error) {
 		block, next := f.readBlock(source, at)
 		block.Before = text[free:starts[at]]
 		f.Blocks = append(f.Blocks, block)
-		// The newline after a block is free text: the last one may not be there.
+		// The newline after a block is free text, because the last newline may be missing.
 		at, free = next, starts[next]-len("\n")
 	}
 	if len(f.Blocks) == 0 {
@@ -72,9 +73,9 @@ func Parse(text string) (*File, error) {
 	return f, nil
 }
 
-// readBlock reads the block that begins at source[at] and says where the text
-// after it begins. A block ends with its footer; one that was cut off ends
-// before an empty line, another title or the end of the text.
+// readBlock parses the block at source[at] and returns the index of the line after it. A
+// block ends with its footer. A truncated block ends before an empty line, another title
+// or the end of the text.
 func (f *File) readBlock(source []string, at int) (*Block, int) {
 	b := &Block{Line: at + 1}
 	seen := map[string]bool{}
@@ -82,12 +83,12 @@ func (f *File) readBlock(source []string, at int) (*Block, int) {
 		l, ok := readLine(source[at])
 		cutOff := strings.TrimSpace(source[at]) == "" || ok && l.row.kind == titleRow
 		if len(b.lines) > 0 && cutOff {
-			f.note(at, source[at], "the block above has no last line of '='")
+			f.note(at, source[at], "the block above has no closing line of '='")
 			return b, at
 		}
 		why := "not a known row of the report"
 		if ok && l.row.key != "" && seen[l.key()] {
-			ok, why = false, "a row that was there before"
+			ok, why = false, "duplicate row"
 		}
 		if !ok {
 			f.note(at, source[at], why)
@@ -99,7 +100,7 @@ func (f *File) readBlock(source []string, at int) (*Block, int) {
 			return b, at + 1
 		}
 	}
-	f.note(at-1, source[at-1], "the text ends before the last line of '='")
+	f.note(at-1, source[at-1], "the text ends before the closing line of '='")
 	return b, at
 }
 
@@ -107,8 +108,8 @@ func (f *File) note(at int, text, why string) {
 	f.Notes = append(f.Notes, FileNote{at + 1, text, why})
 }
 
-// readLine is the line that prints as text, if there is one: whatever was
-// read is printed again and compared, so that nothing is understood by halves.
+// readLine parses one line. The result is printed again and compared with text, so that
+// no line is understood only in part.
 func readLine(text string) (line, bool) {
 	bare, cr := strings.CutSuffix(text, "\r")
 	for _, read := range []func(string) (line, bool){readHeading, readValue} {
@@ -126,7 +127,7 @@ func readLine(text string) (line, bool) {
 	return line{}, false
 }
 
-// readHeading reads lines without a value.
+// readHeading parses a line without a value.
 func readHeading(text string) (line, bool) {
 	kind, label := bareRow, text
 	switch {
@@ -146,7 +147,7 @@ func readHeading(text string) (line, bool) {
 	return line{}, false
 }
 
-// readValue reads a label and a number.
+// readValue parses a label and a number.
 func readValue(text string) (line, bool) {
 	colon := strings.LastIndexByte(text, ':')
 	if colon < 0 {
@@ -161,7 +162,7 @@ func readValue(text string) (line, bool) {
 	return line{row: r, param: param, value: value}, err == nil
 }
 
-// rowLabelled finds the row of a label and the parameter in it.
+// rowLabelled returns the row with a label, and the parameter in the label.
 func rowLabelled(label string) (*row, string) {
 	for i := range rows {
 		r := &rows[i]
@@ -184,13 +185,13 @@ func rowLabelled(label string) (*row, string) {
 	return nil, ""
 }
 
-// isParam says whether s is a number as the classic report puts it in a label.
+// isParam reports whether s is a number in the spelling of the classic report.
 func isParam(s string) bool {
 	v, err := strconv.ParseFloat(s, 64)
 	return err == nil && v >= 0 && percentileWord(v) == s
 }
 
-// String is the file as it was read, printed from its values.
+// String prints the file from its values, with the bytes that were read.
 func (f *File) String() string {
 	var b strings.Builder
 	for _, block := range f.Blocks {
@@ -201,11 +202,11 @@ func (f *File) String() string {
 	return b.String()
 }
 
-// String is the block as it was read, printed from its values; its last line
-// has no newline.
+// String prints the block from its values, with the bytes that were read and without a
+// final newline.
 func (b *Block) String() string { return joinLines(b.lines) }
 
-// Values are the numbers of the block, in order.
+// Values iterates over the numbers of the block, in order.
 func (b *Block) Values() iter.Seq[Value] {
 	return func(yield func(Value) bool) {
 		for _, l := range b.lines {
@@ -216,7 +217,7 @@ func (b *Block) Values() iter.Seq[Value] {
 	}
 }
 
-// Number is the value of that key.
+// Number returns the value of a key.
 func (b *Block) Number(key string) (float64, error) {
 	for v := range b.Values() {
 		if v.Key == key {
@@ -226,7 +227,7 @@ func (b *Block) Number(key string) (float64, error) {
 	return 0, fmt.Errorf("the report at line %d has no %s", b.Line, key)
 }
 
-// Unknown are the lines of the block that were kept as they are.
+// Unknown returns the lines of the block that were not recognized.
 func (b *Block) Unknown() []string {
 	var texts []string
 	for _, l := range b.lines {
@@ -237,7 +238,7 @@ func (b *Block) Unknown() []string {
 	return texts
 }
 
-// Style is the newest of Styles that prints such a block, or "".
+// Style returns the name of the newest style that prints a block with these rows, or "".
 func (b *Block) Style() string {
 	for i, style := range slices.Backward(Styles) {
 		if b.fits(i) {
@@ -247,8 +248,8 @@ func (b *Block) Style() string {
 	return ""
 }
 
-// fits says whether b has only rows of that style, in its order, and all that
-// the style never leaves out.
+// fits reports whether b consists of rows of the style, in order, with every required
+// row.
 func (b *Block) fits(style int) bool {
 	at := 0
 	for i := range rows {

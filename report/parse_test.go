@@ -9,10 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho/report"
+	"github.com/tacho-bench/tacho/report"
 )
 
-// block is the smallest block in the style of 2024, lines put in before its end.
+// block returns the smallest block in the style of 2024, with extra lines before its
+// footer.
 func block(extra ...string) string {
 	lines := append([]string{
 		"============ Serving Benchmark Result ============",
@@ -44,13 +45,13 @@ func TestParseKeepsWhatItDoesNotKnow(t *testing.T) {
 			{Line: 4, Text: "Total input tokens:                      9007199254740993", Why: "not a known row of the report"},
 		}, 1},
 		{"a row twice", block("Successful requests:                     2         "), []report.FileNote{
-			{Line: 4, Text: "Successful requests:                     2         ", Why: "a row that was there before"},
+			{Line: 4, Text: "Successful requests:                     2         ", Why: "duplicate row"},
 		}, 1},
 		{"cut off by an empty line", strings.TrimRight(block(), "=") + "\nrest", []report.FileNote{
-			{Line: 4, Text: "", Why: "the block above has no last line of '='"},
+			{Line: 4, Text: "", Why: "the block above has no closing line of '='"},
 		}, 1},
 		{"cut off by the end", strings.TrimRight(block(), "=\n"), []report.FileNote{
-			{Line: 3, Text: "Benchmark duration (s):                  4.53      ", Why: "the text ends before the last line of '='"},
+			{Line: 3, Text: "Benchmark duration (s):                  4.53      ", Why: "the text ends before the closing line of '='"},
 		}, 1},
 		{"windows lines", strings.ReplaceAll("x\n"+block()+"\n", "\n", "\r\n"), nil, 1},
 		{"spaces at the end stripped", regexp.MustCompile(` +\n`).ReplaceAllString(block(), "\n"), nil, 1},
@@ -89,7 +90,7 @@ func TestParseWithoutABlock(t *testing.T) {
 	}
 }
 
-// Earlier programs printed nan for the mean of nothing; JSON has no word for it.
+// Earlier programs printed nan for the mean of no values. In JSON it becomes null.
 func TestParseNaN(t *testing.T) {
 	f := parse(t, block("Mean TPOT (ms):                          nan       "))
 	if got := number(t, f.Blocks[0], "mean_tpot_ms"); !math.IsNaN(got) {
@@ -111,9 +112,9 @@ func TestNumberOfAMissingRow(t *testing.T) {
 	}
 }
 
-// Whatever parses prints again as it was, and every format takes it.
+// A text that parses prints again with the same bytes, and every format accepts it.
 func FuzzParse(f *testing.F) {
-	// Whole seeds are TestSeedsPrintAgain's: large inputs make a slow fuzzer.
+	// TestSeedsPrintAgain covers the complete seeds. Large inputs slow down the fuzzer.
 	f.Add("# Prefill\n\n" + block("Failed requests:                         0         ", "---------------Time to First Token----------------"))
 	f.Add(block("Mean TPOT (ms):                          -inf      ", "P1e-05 ITL (ms):                         0.00      "))
 	f.Add(strings.ReplaceAll(block()+"\n"+block(), "\n", "\r\n"))

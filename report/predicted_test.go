@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"tacho"
-	"tacho/compare"
-	"tacho/metric"
-	"tacho/report"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/compare"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/report"
 )
 
-// predicted is a report of a level that nobody measured.
+// predicted returns a report of a predicted level.
 func predicted() *report.Report {
 	level := healthyStage()
 	c := level.Summary.Config
@@ -22,7 +22,7 @@ func predicted() *report.Report {
 	}
 	level.Summary = summarize(c, list)
 	out := withRecords(level)
-	for k := range 2 { // and once more, for what is said of repeats
+	for k := range 2 { // twice, to cover the table of repeats
 		again := out.Runs[0].Levels[0]
 		again.Index, again.Repeat = k, k+1
 		out.Runs[0].Levels = append(out.Runs[0].Levels[:k:k], again)
@@ -30,13 +30,13 @@ func predicted() *report.Report {
 	return out
 }
 
-// saysPredicted looks for the word in what was rendered.
+// saysPredicted reports whether a rendered report is marked PREDICTED.
 func saysPredicted(t *testing.T, format, text string) bool {
 	t.Helper()
 	if format == "parquet" {
 		rows := parquetCells(t, text)
 		text = ""
-		for _, row := range rows[:min(len(rows), 1)] { // all are of one run
+		for _, row := range rows[:min(len(rows), 1)] { // all rows are of one run
 			for _, v := range row {
 				text += v + "\n"
 			}
@@ -45,8 +45,7 @@ func saysPredicted(t *testing.T, format, text string) bool {
 	return strings.Contains(strings.ToUpper(text), "PREDICTED")
 }
 
-// What nobody measured says so in every format there is, whatever its rows are:
-// a format that forgets it fails here.
+// Every format marks a prediction, with every kind of row, and only predictions.
 func TestPredictedEverywhere(t *testing.T) {
 	for _, f := range report.Formats {
 		for _, kind := range report.RowKinds {
@@ -80,7 +79,7 @@ func TestPredictedEverywhere(t *testing.T) {
 	}
 }
 
-// A comparison says which side is predicted, in every format.
+// A comparison marks the predicted side in every format.
 func TestPredictedInComparisons(t *testing.T) {
 	measured := withRecords(healthyStage()).Runs
 	var quantities []metric.Quantity

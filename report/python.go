@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// The classic report and its JSON are written by Python programs and read by
-// scripts that expect Python's spelling of numbers and strings.
+// Python programs write the classic report and its JSON, and scripts that read them
+// expect Python's spelling of numbers and strings.
 
-// pythonFixed is what '%.2f' makes of v.
+// pythonFixed formats v like Python's '%.2f'.
 func pythonFixed(v float64) string {
 	if s, special := pythonSpecial(v, "nan", "inf"); special {
 		return s
@@ -17,8 +17,8 @@ func pythonFixed(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-// pythonFloat is repr(v): the shortest digits that read back as v, always
-// recognizable as a float, with an exponent below 1e-4 and from 1e16 on.
+// pythonFloat formats v like Python's repr(v): the shortest digits that parse back to v,
+// always recognizable as a float, with an exponent below 1e-4 and from 1e16 on.
 func pythonFloat(v float64) string {
 	if s, special := pythonSpecial(v, "nan", "inf"); special {
 		return s
@@ -33,7 +33,7 @@ func pythonFloat(v float64) string {
 	return s
 }
 
-// pythonJSONFloat is what json.dump makes of v.
+// pythonJSONFloat formats v like Python's json.dump.
 func pythonJSONFloat(v float64) string {
 	if s, special := pythonSpecial(v, "NaN", "Infinity"); special {
 		return s
@@ -53,7 +53,7 @@ func pythonSpecial(v float64, nan, inf string) (string, bool) {
 	return "", false
 }
 
-// percentileWord is a percentile as the classic report names it: 99, 99.9.
+// percentileWord formats a percentile like the classic report: 99, 99.9.
 func percentileWord(p float64) string {
 	if p == math.Trunc(p) && math.Abs(p) < 1e15 {
 		return strconv.FormatFloat(p, 'f', 0, 64)
@@ -63,9 +63,8 @@ func percentileWord(p float64) string {
 
 var shortEscapes = map[rune]byte{'"': '"', '\\': '\\', '\n': 'n', '\r': 'r', '\t': 't', '\f': 'f', '\b': 'b'}
 
-// appendPythonString appends s as json.dump writes it: ASCII only, characters
-// beyond the basic plane as surrogate pairs. Bytes that are no UTF-8 become
-// U+FFFD.
+// appendPythonString appends s like Python's json.dump: ASCII only, with surrogate pairs
+// for characters beyond the basic plane. Invalid UTF-8 becomes U+FFFD.
 func appendPythonString(b []byte, s string) []byte {
 	b = append(b, '"')
 	for _, r := range s {

@@ -34,8 +34,8 @@ func TestPythonFixed(t *testing.T) {
 		want string
 	}{
 		{0.125, "0.12"},
-		{0.375, "0.38"}, // half goes to even where binary has the half exactly
-		{2.675, "2.67"}, // and where it has not, to the nearer
+		{0.375, "0.38"}, // an exact binary half rounds to even
+		{2.675, "2.67"}, // 2.675 is slightly below the half in binary
 		{-0.001, "-0.00"},
 		{1e6, "1000000.00"},
 		{math.NaN(), "nan"},

@@ -4,18 +4,18 @@ import (
 	"path"
 	"strings"
 
-	"tacho/metric"
-	"tacho/outcome"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
-// A spread is one figure of levels that are alike, and the run they are of.
+// A spreadRow is the spread of one figure over the repeats of a level.
 type spreadRow struct {
 	run  *outcome.Run
 	of   *outcome.Repeats
 	what *metric.Spread
 }
 
-// spreads are all of a report.
+// spreads iterates over all spreads of a report.
 func (r *Report) spreads(yield func(spreadRow, error) bool) {
 	for i := range r.Runs {
 		for _, repeats := range r.Runs[i].Repeats() {
@@ -28,16 +28,16 @@ func (r *Report) spreads(yield func(spreadRow, error) bool) {
 	}
 }
 
-// repeatTable has a row for each figure of levels that are alike.
+// repeatTable returns one row per figure of each repeated level.
 func (r *Report) repeatTable() table {
 	of := func(name string, value func(s *metric.Spread) *float64) source[spreadRow] {
 		return number(name, func(s spreadRow) *float64 { return value(s.what) })
 	}
 	return tableOf([]source[spreadRow]{
-		words("run", func(s spreadRow) string { return s.run.Name }),
-		words("level", func(s spreadRow) string { return coordinateWords(s.of.Coordinates) }),
-		words("figure", func(s spreadRow) string { return s.what.Figure }),
-		words("unit", func(s spreadRow) string { return s.what.Unit }),
+		textColumn("run", func(s spreadRow) string { return s.run.Name }),
+		textColumn("level", func(s spreadRow) string { return coordinateWords(s.of.Coordinates) }),
+		textColumn("figure", func(s spreadRow) string { return s.what.Figure }),
+		textColumn("unit", func(s spreadRow) string { return s.what.Unit }),
 		count("runs", func(s spreadRow) int { return s.what.Runs }),
 		of("mean", func(s *metric.Spread) *float64 { return &s.Mean }),
 		of("mean_low", func(s *metric.Spread) *float64 { return s.Interval.Low }),
@@ -46,8 +46,8 @@ func (r *Report) repeatTable() table {
 		of("min", func(s *metric.Spread) *float64 { return &s.Min }),
 		of("max", func(s *metric.Spread) *float64 { return &s.Max }),
 		of("within", func(s *metric.Spread) *float64 { return s.Within }),
-		words("larger", func(s spreadRow) string { return string(s.what.Larger) }),
-		words("verdict", func(s spreadRow) string { return predictedWord(s.run.Predicted()) }),
+		textColumn("larger", func(s spreadRow) string { return string(s.what.Larger) }),
+		textColumn("verdict", func(s spreadRow) string { return predictedWord(s.run.Predicted()) }),
 	}, r.spreads)
 }
 
@@ -59,8 +59,8 @@ func coordinateWords(cs outcome.Coordinates) string {
 	return strings.Join(all, ", ")
 }
 
-// repeats writes how far levels that are alike differ, and what to make of it.
-func (p printer) repeats(runs []outcome.Run) {
+// repeats writes how far repeats of a level differ, and how to read the difference.
+func (p *printer) repeats(runs []outcome.Run) {
 	for i := range runs {
 		for _, r := range runs[i].Repeats() {
 			p.line("")
@@ -71,7 +71,8 @@ func (p printer) repeats(runs []outcome.Run) {
 	}
 }
 
-// between says which levels are alike, of which of several runs.
+// between titles the table of repeats of a level. If there are several runs, the title
+// names the run.
 func between(runs []outcome.Run, i int, r *outcome.Repeats) string {
 	at := []string{"Between repeats"}
 	if len(runs) > 1 {
@@ -85,9 +86,9 @@ func between(runs []outcome.Run, i int, r *outcome.Repeats) string {
 
 func sentence(words string) string { return strings.ToUpper(words[:1]) + words[1:] + "." }
 
-// spreadLines are spreads for people. Deviations are in percent of the mean.
+// spreadLines formats spreads as a table. Deviations are in percent of the mean.
 func spreadLines(spreads []metric.Spread) [][]string {
-	lines := [][]string{{"figure", "mean", "95 % of the mean", "least", "most", "between runs %", "within a run %", "larger"}}
+	lines := [][]string{{"figure", "mean", "95 % interval of the mean", "min", "max", "between runs %", "within a run %", "larger"}}
 	for i := range spreads {
 		s := &spreads[i]
 		of := func(deviation *float64) string {

@@ -1,10 +1,9 @@
-// Package report shows outcomes, of one run or several: one file for each
-// format. A format is a pure function of a Report; it reads no clock, no
-// environment and no terminal, and it computes nothing that package metric has
-// not computed.
+// Package report prints the outcome of one or several runs, with one source file per
+// format. A format is a pure function of a Report: it reads no clock, no environment
+// and no terminal, and it computes nothing beyond the results of package metric.
 //
-// The package also reads reports of this family that others have written
-// (Parse) and prints them again, byte for byte.
+// The package also parses reports with vLLM's layout (Parse) and prints them again,
+// byte for byte.
 package report
 
 import (
@@ -13,24 +12,26 @@ import (
 	"iter"
 	"strings"
 
-	"tacho/internal/spelling"
-	"tacho/outcome"
+	"github.com/tacho-bench/tacho/internal/spelling"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
-// A Report is everything a format may print: one run, or several.
+// A Report is the input of a format: one run or several.
 type Report struct {
 	Runs     []outcome.Run `json:"runs"`
-	Style    string        `json:"-"` // of the classic block: one of Styles; empty is the current one
-	Rows     string        `json:"-"` // of tables: what a line is of, one of RowKinds; empty is a level
-	Detailed bool          `json:"-"` // of vLLM's result: with every request's numbers and text
+	Style    string        `json:"-"` // style of the classic block: one of Styles; empty means current
+	Rows     string        `json:"-"` // kind of rows in tables: one of RowKinds; empty means level
+	Detailed bool          `json:"-"` // vLLM's result includes the numbers and text of every request
 
-	Wide  int  `json:"-"` // of a screen: cells in a line; 0 is as many as there are
-	ASCII bool `json:"-"` // of a screen: it has no block characters
+	Wide  int  `json:"-"` // width of tables and curves in cells; 0 means unlimited
+	Wrap  int  `json:"-"` // width of sentences and facts in cells; 0 means unlimited
+	Brief bool `json:"-"` // the text format has only the details that matter for the run
+	ASCII bool `json:"-"` // the screen shows ASCII only
 
-	Thresholds []float64 `json:"-"` // of the page: gaps between tokens at which the timeline's colours change, in milliseconds; none is its own
+	Thresholds []float64 `json:"-"` // gaps between tokens, in ms, at which the page's timeline changes colour; empty means the page's default
 }
 
-// levels are all levels of all runs, each with its run.
+// levels iterates over all levels of all runs, each with its run.
 func (r *Report) levels() iter.Seq2[*outcome.Run, *outcome.Level] {
 	return func(yield func(*outcome.Run, *outcome.Level) bool) {
 		for i := range r.Runs {
@@ -47,8 +48,8 @@ func (r *Report) levels() iter.Seq2[*outcome.Run, *outcome.Level] {
 type FormatOf[T any] struct {
 	Name, Doc string
 	Render    func(w io.Writer, it *T) error
-	Ext       string // of its files; empty is that of a text
-	Binary    bool   // it is no text
+	Ext       string // file extension; empty means txt
+	Binary    bool   // not text
 }
 
 func (f FormatOf[T]) String() string { return f.Name }
@@ -56,13 +57,13 @@ func (f FormatOf[T]) String() string { return f.Name }
 // A Format is one way to print a Report.
 type Format = FormatOf[Report]
 
-// Formats are all the formats, in the order help prints them.
-var Formats = []Format{textFormat, classicFormat, levelsFormat, curveFormat, paretoFormat, jsonFormat, csvFormat, jsonlFormat, markdownFormat, parquetFormat, openMetricsFormat, vllmFormat, htmlFormat}
+// Formats are all formats, in the order of the help text.
+var Formats = []Format{textFormat, classicFormat, levelsFormat, curveFormat, paretoFormat, jsonFormat, flatFormat, csvFormat, jsonlFormat, markdownFormat, parquetFormat, openMetricsFormat, vllmFormat, htmlFormat, pngFormat}
 
-// FormatNamed is the format of that name.
+// FormatNamed returns the format with the given name.
 func FormatNamed(name string) (Format, error) { return named(Formats, "format", name) }
 
-// named is the one of list that is called name.
+// named returns the item of list with the given name.
 func named[T fmt.Stringer](list []T, what, name string) (T, error) {
 	for _, item := range list {
 		if item.String() == name {
@@ -73,7 +74,7 @@ func named[T fmt.Stringer](list []T, what, name string) (T, error) {
 	return none, spelling.Unknown(what, name, strings.Split(Names(list), ", "))
 }
 
-// Names are the names of all of a list, for help.
+// Names joins the names of all items of a list, for help texts.
 func Names[T fmt.Stringer](list []T) string {
 	var names []string
 	for _, item := range list {

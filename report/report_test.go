@@ -18,21 +18,20 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"tacho"
-	"tacho/metric"
-	"tacho/outcome"
-	"tacho/report"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/report"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/*.golden")
 
 const ms = time.Millisecond
 
-// hostile is what a server or a user may put where a name or a message goes.
+// hostile is a malicious name or message from a server or a user.
 const hostile = "=cmd|'/c calc'!A1 %s%n \x1b[31mred\x1b[0m\r\nline two\t<script>alert(1)</script> \u202egnitirw \xff\xfe \x00, \"end\""
 
-// records are n requests that arrive every 50 ms; each has one more token than
-// the one before it, up to five.
+// records returns n requests, one every 50 ms. Requests have 1 to 5 tokens in turn.
 func records(n int) []*tacho.Record {
 	var list []*tacho.Record
 	for i := range n {
@@ -63,14 +62,14 @@ func summarize(c metric.Config, list []*tacho.Record) metric.Summary {
 	return a.Summary(c)
 }
 
-// healthyStage is a run against a server that does well.
+// healthyStage is a level of a healthy server.
 func healthyStage() outcome.Level {
 	c := metric.DefaultConfig()
 	c.RequestRate = 20
 	return outcome.Level{Setting: outcome.Setting{Name: "rate 20", Value: "20"}, Summary: summarize(c, records(400))}
 }
 
-// fullStage has every row the classic block can have.
+// fullStage is a level with every row of the classic block.
 func fullStage() outcome.Level {
 	c := metric.Config{
 		RequestRate: 20, Burstiness: 1, MaxConcurrency: 64,
@@ -86,7 +85,7 @@ func fullStage() outcome.Level {
 	return outcome.Level{Setting: outcome.Setting{Name: "full", Value: "20"}, Summary: s}
 }
 
-// sickStage has failures with hostile words, and few successes.
+// sickStage is a level of failures with hostile messages, and few successes.
 func sickStage() outcome.Level {
 	list := records(12)
 	for i, r := range list[2:] {
@@ -101,12 +100,12 @@ func sickStage() outcome.Level {
 	return outcome.Level{Setting: outcome.Setting{Name: hostile, Value: hostile}, Summary: summarize(c, list)}
 }
 
-// emptyStage measured nothing at all.
+// emptyStage is a level without requests.
 func emptyStage() outcome.Level {
 	return outcome.Level{Setting: outcome.Setting{Name: "nothing", Value: "0"}, Summary: summarize(metric.DefaultConfig(), nil)}
 }
 
-// of is a report of one run.
+// of returns a report of one run.
 func of(levels ...outcome.Level) *report.Report {
 	return &report.Report{Runs: []outcome.Run{{Levels: levels}}}
 }
@@ -135,7 +134,7 @@ func render(t testing.TB, format string, r *report.Report) string {
 	return b.String()
 }
 
-// golden compares got with testdata/name.golden, or rewrites it.
+// golden compares got with testdata/name.golden, or rewrites the file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")
@@ -155,7 +154,7 @@ func golden(t *testing.T, name, got string) {
 
 func TestFormats(t *testing.T) {
 	for _, f := range report.Formats {
-		if f.Name == "parquet" || f.Name == "html" { // not for people's eyes; they have tests of their own
+		if f.Name == "parquet" || f.Name == "html" || f.Name == "png" { // covered by their own tests
 			continue
 		}
 		for name, r := range reports {
@@ -164,7 +163,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// Each style is a golden file, with every row and with only those that must be.
+// Each style matches its golden file, with all rows and with only the required ones.
 func TestStyles(t *testing.T) {
 	for _, style := range report.Styles {
 		r := of(fullStage(), healthyStage())
@@ -213,8 +212,8 @@ func TestUnknownNames(t *testing.T) {
 	}
 }
 
-// Foreign strings neither steer the terminal nor break lines, and stay
-// strings in JSON and in a spreadsheet.
+// Strings from outside cannot control the terminal or break lines. They stay strings in
+// JSON and in a spreadsheet.
 func TestHostileStrings(t *testing.T) {
 	strange := func(word string) *report.Report {
 		r := of(sickStage(), sickStage())
@@ -271,7 +270,7 @@ func TestLongMessagesAreCut(t *testing.T) {
 	}
 }
 
-// A report survives its own JSON.
+// A report in JSON decodes to the same report.
 func TestJSONRoundTrip(t *testing.T) {
 	r := of(fullStage(), emptyStage())
 	r.Runs[0].About = about
@@ -284,7 +283,7 @@ func TestJSONRoundTrip(t *testing.T) {
 	}
 }
 
-// withRecords is a report of one level with its requests at hand.
+// withRecords returns a report of one level with its records.
 func withRecords(level outcome.Level) *report.Report {
 	level.Records = func() iter.Seq2[*tacho.Record, error] { return each(records(400)) }
 	r := of(level)
@@ -292,7 +291,7 @@ func withRecords(level outcome.Level) *report.Report {
 	return r
 }
 
-// failing takes a few bytes and then nothing more.
+// A failing writer accepts left bytes and then fails.
 type failing struct{ left int }
 
 var errFull = errors.New("disk full")
@@ -304,7 +303,7 @@ func (f *failing) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// No format hides that it could not write.
+// Every format returns the error of its writer.
 func TestWriteErrors(t *testing.T) {
 	file := parse(t, readSeed(t, seeds[0].file))
 	for _, left := range []int{0, 100} {
@@ -324,9 +323,9 @@ func TestWriteErrors(t *testing.T) {
 	}
 }
 
-// Events of several tokens: ITL is the gap between events, and the gap by token
-// stands beside it; vLLM's peak counts events and is below the mean.
-func TestMergedTokensAreTold(t *testing.T) {
+// If events have several tokens, ITL is the gap between events and the report shows the
+// gap per token beside it. vLLM's peak counts events and is below the mean.
+func TestMergedTokensAreShown(t *testing.T) {
 	list := records(40)
 	for _, r := range list {
 		r.Output *= 3
@@ -340,19 +339,19 @@ func TestMergedTokensAreTold(t *testing.T) {
 		"Tokens per event p50/p99/max:            3.00 / 3.00 / 3.00\n",
 		"Gap by event p50/p99/max (ms):           11.00 / 13.00 / 13.00\n",
 		"Gap by token p50/p99/max (ms):           3.67 / 4.33 / 4.33\n",
-		"Most output in any second (tok/s):       183.00 (vLLM's peak of 60 is of events, in fixed seconds)\n",
-		"tokens-per-event: the server sent 3.00 tokens in an event",
+		"Peak output in any second (tok/s):       183.00 (vLLM reports 60: it counts events in fixed seconds)\n",
+		"tokens-per-event: the server sent 3.00 tokens per event",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 	if text := render(t, "text", reports["one"]); strings.Contains(text, "Gap by") {
-		t.Error("gaps by event and by token where they are the same")
+		t.Error("gaps by event and by token although they are equal")
 	}
 }
 
-// A burst has no schedule, and so no rate to compare with it.
+// The report of a burst shows no scheduled rate, because there is no schedule.
 func TestBurstHasNoScheduledRate(t *testing.T) {
 	list := records(40)
 	for _, r := range list {
@@ -369,8 +368,7 @@ func TestBurstHasNoScheduledRate(t *testing.T) {
 	}
 }
 
-// Levels that are alike show how far they differ, in text, Markdown, JSON and in
-// rows of their own.
+// Text, Markdown, JSON and rows of repeats show how far repeated levels differ.
 func TestRepeatsShown(t *testing.T) {
 	run := outcome.Run{About: outcome.About{Name: "runs/a|b"}}
 	for i := range 3 {
@@ -380,7 +378,7 @@ func TestRepeatsShown(t *testing.T) {
 		run.Levels = append(run.Levels, l)
 	}
 	for format, want := range map[string][]string{
-		"text":     {"Between repeats, request-rate 20:", "mean TTFT (ms)", "what differs is chance"},
+		"text":     {"Between repeats, request-rate 20:", "mean TTFT (ms)", "the difference is random variation"},
 		"levels":   {"Between repeats, request-rate 20:"},
 		"markdown": {"Between repeats, request-rate 20:", "| mean TTFT (ms) | 27.99 | 27.99 to 27.99 |"},
 		"json":     {`"repeats": [`, `"figure": "mean TTFT"`},

@@ -11,38 +11,38 @@ import (
 	"strings"
 	"time"
 
-	"tacho"
-	"tacho/metric"
-	"tacho/outcome"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
-// A place is a level and the run it is of.
-type place struct {
+// A levelRow is a level and its run.
+type levelRow struct {
 	run   *outcome.Run
 	level *outcome.Level
 }
 
-// identity are the columns that say what a row is of.
-func identity[T any](at func(T) place) []source[T] {
+// identity are the columns that identify the level of a row.
+func identity[T any](at func(T) levelRow) []source[T] {
 	return []source[T]{
-		words("run", func(t T) string { return at(t).run.Name }),
-		words("model", func(t T) string { return at(t).run.Model }),
-		words("url", func(t T) string { return strings.Join(at(t).run.URLs, " ") }),
-		words("dataset", func(t T) string { return at(t).run.Dataset }),
-		words("level", func(t T) string { return strings.TrimLeft(at(t).level.Name, "-") }),
-		asked("num_prompts", func(t T) int { return at(t).level.Prompts }),
+		textColumn("run", func(t T) string { return at(t).run.Name }),
+		textColumn("model", func(t T) string { return at(t).run.Model }),
+		textColumn("url", func(t T) string { return strings.Join(at(t).run.URLs, " ") }),
+		textColumn("dataset", func(t T) string { return at(t).run.Dataset }),
+		textColumn("level", func(t T) string { return strings.TrimLeft(at(t).level.Name, "-") }),
+		optionalCount("num_prompts", func(t T) int { return at(t).level.Prompts }),
 		number("request_rate", func(t T) *float64 { return positive(at(t).level.Rate) }),
 		number("max_concurrency", func(t T) *float64 { return positive(float64(at(t).level.Concurrency)) }),
 	}
 }
 
-// judged is the verdict on the level that a row is of: without it nobody would
-// see that it was predicted and not measured.
-func judged[T any](at func(T) place) source[T] {
-	return words("verdict", func(t T) string { return string(at(t).level.Summary.Verdict.Severity) })
+// verdictColumn is the verdict on the level of a row. The verdict also marks predicted
+// rows, which look like measured ones otherwise.
+func verdictColumn[T any](at func(T) levelRow) source[T] {
+	return textColumn("verdict", func(t T) string { return string(at(t).level.Summary.Verdict.Severity) })
 }
 
-// predictedWord is what is said of what nobody measured.
+// predictedWord returns the mark of a prediction.
 func predictedWord(yes bool) string {
 	if yes {
 		return string(metric.Predicted)
@@ -50,7 +50,7 @@ func predictedWord(yes bool) string {
 	return ""
 }
 
-// positive is a number of which 0 means that there is none.
+// positive returns nil for 0, which means not set.
 func positive(v float64) *float64 {
 	if v <= 0 {
 		return nil
@@ -58,54 +58,54 @@ func positive(v float64) *float64 {
 	return &v
 }
 
-// places are all levels, for a table of them.
-func (r *Report) places(yield func(place, error) bool) {
+// levelRows iterates over all levels, for a table of them.
+func (r *Report) levelRows(yield func(levelRow, error) bool) {
 	for run, level := range r.levels() {
-		if !yield(place{run, level}, nil) {
+		if !yield(levelRow{run, level}, nil) {
 			return
 		}
 	}
 }
 
-// levelTable has a row for each level, with all its statistics.
+// levelTable returns one row per level, with all its statistics.
 func (r *Report) levelTable() table {
-	here := func(p place) place { return p }
-	return tableOf(slices.Concat(identity(here), levelColumns(), figureColumns(), steadyColumns(), whereColumns(r), metricColumns(r)), r.places)
+	here := func(p levelRow) levelRow { return p }
+	return tableOf(slices.Concat(identity(here), levelColumns(), figureColumns(), steadyColumns(), whereColumns(r), metricColumns(r)), r.levelRows)
 }
 
-// levelColumns are named as in the JSON, or as in the reference's.
-func levelColumns() []source[place] {
-	return []source[place]{
-		words("verdict", func(p place) string { return string(p.level.Summary.Verdict.Severity) }),
-		words("reasons", func(p place) string { return reasonCodes(&p.level.Summary.Verdict) }),
-		count("requests", func(p place) int { return p.level.Summary.Requests }),
-		count("completed", func(p place) int { return p.level.Summary.Completed }),
-		count("failed", func(p place) int { return p.level.Summary.Failed }),
-		count("canceled", func(p place) int { return p.level.Summary.Canceled }),
-		number("duration_s", func(p place) *float64 { return &p.level.Summary.DurationS }),
-		count("total_input_tokens", func(p place) int { return p.level.Summary.Tokens.Input }),
-		count("total_output_tokens", func(p place) int { return p.level.Summary.Tokens.Output }),
+// levelColumns use the names of the JSON, or of the reference's JSON.
+func levelColumns() []source[levelRow] {
+	return []source[levelRow]{
+		textColumn("verdict", func(p levelRow) string { return string(p.level.Summary.Verdict.Severity) }),
+		textColumn("reasons", func(p levelRow) string { return reasonCodes(&p.level.Summary.Verdict) }),
+		count("requests", func(p levelRow) int { return p.level.Summary.Requests }),
+		count("completed", func(p levelRow) int { return p.level.Summary.Completed }),
+		count("failed", func(p levelRow) int { return p.level.Summary.Failed }),
+		count("canceled", func(p levelRow) int { return p.level.Summary.Canceled }),
+		number("duration_s", func(p levelRow) *float64 { return &p.level.Summary.DurationS }),
+		count("total_input_tokens", func(p levelRow) int { return p.level.Summary.Tokens.Input }),
+		count("total_output_tokens", func(p levelRow) int { return p.level.Summary.Tokens.Output }),
 		throughput("request_throughput", func(t *metric.Throughput) *float64 { return &t.RequestsPerS }),
 		throughput("request_goodput", func(t *metric.Throughput) *float64 { return t.GoodPerS }),
 		throughput("output_throughput", func(t *metric.Throughput) *float64 { return &t.OutputTokensPerS }),
 		throughput("total_token_throughput", func(t *metric.Throughput) *float64 { return &t.TotalTokensPerS }),
-		number("requests_in_flight", func(p place) *float64 {
+		number("requests_in_flight", func(p levelRow) *float64 {
 			if p.level.Summary.Peaks == nil {
 				return nil
 			}
 			n := float64(p.level.Summary.Peaks.InFlight)
 			return &n
 		}),
-		words("clock", func(p place) string { return p.level.Summary.Clock.Name }),
-		number("coalesced_share", func(p place) *float64 { return p.level.Summary.CoalescedShare() }),
+		textColumn("clock", func(p levelRow) string { return p.level.Summary.Clock.Name }),
+		number("coalesced_share", func(p levelRow) *float64 { return p.level.Summary.CoalescedShare() }),
 	}
 }
 
-// figureColumns has every figure of a level.
-func figureColumns() []source[place] {
-	var out []source[place]
+// figureColumns returns a column for every figure of a level.
+func figureColumns() []source[levelRow] {
+	var out []source[levelRow]
 	for _, f := range metric.Figures {
-		out = append(out, number(f.Name, func(p place) *float64 {
+		out = append(out, number(f.Name, func(p levelRow) *float64 {
 			if v, known := p.level.Summary.Figures[f.Name]; known {
 				return &v
 			}
@@ -115,9 +115,9 @@ func figureColumns() []source[place] {
 	return out
 }
 
-// throughput is a column of a level, where there is any throughput.
-func throughput(name string, of func(*metric.Throughput) *float64) source[place] {
-	return number(name, func(p place) *float64 {
+// throughput is a column of a level. The cell is empty if there is no throughput.
+func throughput(name string, of func(*metric.Throughput) *float64) source[levelRow] {
+	return number(name, func(p levelRow) *float64 {
 		if p.level.Summary.Throughput == nil {
 			return nil
 		}
@@ -125,9 +125,9 @@ func throughput(name string, of func(*metric.Throughput) *float64) source[place]
 	})
 }
 
-// statistic is a column of a level, where the metric was measured.
-func statistic(name string, m *metric.Metric, of func(*metric.Stats) *float64) source[place] {
-	return number(name, func(p place) *float64 {
+// statistic is a column of a level. The cell is empty if the metric was not measured.
+func statistic(name string, m *metric.Metric, of func(*metric.Stats) *float64) source[levelRow] {
+	return number(name, func(p levelRow) *float64 {
 		stats := p.level.Summary.Dist(m).Stats
 		if stats == nil {
 			return nil
@@ -139,9 +139,9 @@ func statistic(name string, m *metric.Metric, of func(*metric.Stats) *float64) s
 	})
 }
 
-// metricColumns has for each metric its statistics, and every percentile that
-// some level has.
-func metricColumns(r *Report) []source[place] {
+// metricColumns returns the statistics of each metric, and every percentile of any
+// level.
+func metricColumns(r *Report) []source[levelRow] {
 	var percentiles []float64
 	for _, level := range r.levels() {
 		for _, d := range level.Summary.Dists {
@@ -152,7 +152,7 @@ func metricColumns(r *Report) []source[place] {
 			}
 		}
 	}
-	var out []source[place]
+	var out []source[levelRow]
 	for _, m := range metric.All {
 		add := func(name string, of func(*metric.Stats) *float64) {
 			out = append(out, statistic(columnName(name+"_", m), m, of))
@@ -161,7 +161,7 @@ func metricColumns(r *Report) []source[place] {
 			add(name+"_low", func(s *metric.Stats) *float64 { return intervalOf(of(s)).Low })
 			add(name+"_high", func(s *metric.Stats) *float64 { return intervalOf(of(s)).High })
 		}
-		out = append(out, count("n_"+m.Name, func(p place) int { return p.level.Summary.Dist(m).N }))
+		out = append(out, count("n_"+m.Name, func(p levelRow) int { return p.level.Summary.Dist(m).N }))
 		out = append(out, statistic("effective_n_"+m.Name, m, func(s *metric.Stats) *float64 { return &intervalOf(s.MeanInterval).Effective }))
 		add("mean", func(s *metric.Stats) *float64 { return &s.Mean })
 		sure("mean", func(s *metric.Stats) *metric.Interval { return s.MeanInterval })
@@ -178,7 +178,7 @@ func metricColumns(r *Report) []source[place] {
 	return out
 }
 
-// intervalOf is an interval without ends where there is none.
+// intervalOf replaces a missing interval with an interval without ends.
 func intervalOf(in *metric.Interval) *metric.Interval {
 	if in == nil {
 		return &metric.Interval{}
@@ -186,7 +186,7 @@ func intervalOf(in *metric.Interval) *metric.Interval {
 	return in
 }
 
-// columnName is the name of a column of a metric, with its unit.
+// columnName names a column of a metric, with its unit.
 func columnName(prefix string, m *metric.Metric) string {
 	if m.Unit == metric.Millis {
 		return prefix + m.Name + "_ms"
@@ -201,7 +201,7 @@ func statsOrZero(s *metric.Stats) metric.Stats {
 	return *s
 }
 
-// percentileOf is nil where the level did not ask for p.
+// percentileOf returns percentile p, or nil if the level does not have it.
 func percentileOf(s *metric.Stats, p float64) *float64 {
 	for _, v := range s.Percentiles {
 		if v.P == p {
@@ -219,13 +219,13 @@ func reasonCodes(v *metric.Verdict) string {
 	return strings.Join(codes, " ")
 }
 
-// A request is a record, its level and its run.
+// A request is a record with its level and its run.
 type request struct {
-	place
+	levelRow
 	*tacho.Record
 }
 
-var errNoRecords = errors.New("rows of requests are made of records, and there are none here: name a run directory, or ask for rows of levels")
+var errNoRecords = errors.New("rows of requests need a record of each request: use a run directory, or --rows level")
 
 func (r *Report) requests() iter.Seq2[request, error] {
 	return func(yield func(request, error) bool) {
@@ -235,7 +235,7 @@ func (r *Report) requests() iter.Seq2[request, error] {
 				return
 			}
 			for rec, err := range level.Records() {
-				if !yield(request{place{run, level}, rec}, err) || err != nil {
+				if !yield(request{levelRow{run, level}, rec}, err) || err != nil {
 					return
 				}
 			}
@@ -243,10 +243,9 @@ func (r *Report) requests() iter.Seq2[request, error] {
 	}
 }
 
-// requestTable has a row for each request, with every metric that has one value
-// for a request.
+// requestTable returns one row per request, with every metric of single requests.
 func (r *Report) requestTable() table {
-	sources := append(identity(func(q request) place { return q.place }), judged(func(q request) place { return q.place }))
+	sources := append(identity(func(q request) levelRow { return q.levelRow }), verdictColumn(func(q request) levelRow { return q.levelRow }))
 	sources = append(sources, requestColumns()...)
 	for i, m := range metric.All {
 		if !m.PerEvent {
@@ -279,19 +278,19 @@ func requestColumns() []source[request] {
 	return []source[request]{
 		count("session", func(q request) int { return int(q.Session) }),
 		count("turn", func(q request) int { return q.Turn }),
-		words("id", func(q request) string { return q.ID }),
-		words("labels", func(q request) string {
+		textColumn("id", func(q request) string { return q.ID }),
+		textColumn("labels", func(q request) string {
 			var all []string
 			for _, l := range q.Labels {
 				all = append(all, l.Key+"="+l.Value)
 			}
 			return strings.Join(all, " ")
 		}),
-		words("endpoint", func(q request) string { return q.Endpoint }),
-		words("cause", func(q request) string { return string(failure(q).Cause) }),
+		textColumn("endpoint", func(q request) string { return q.Endpoint }),
+		textColumn("cause", func(q request) string { return string(failure(q).Cause) }),
 		count("status", func(q request) int { return failure(q).Status }),
-		words("message", func(q request) string { return failure(q).Message }),
-		words("finish", func(q request) string { return q.Finish }),
+		textColumn("message", func(q request) string { return failure(q).Message }),
+		textColumn("finish", func(q request) string { return q.Finish }),
 		moment("due_s", func(q request) time.Duration { return q.Due }),
 		moment("sent_s", func(q request) time.Duration { return q.Sent }),
 		moment("end_s", func(q request) time.Duration { return q.End }),
@@ -307,16 +306,16 @@ type token struct {
 
 func (t token) event() *tacho.Event { return &t.Events[t.i] }
 
-// tokenTable has a row for each token event.
+// tokenTable returns one row per token event.
 func (r *Report) tokenTable() table {
 	known := func(name string, of func(token) float64) source[token] {
 		return number(name, func(t token) *float64 { v := of(t); return &v })
 	}
 	kinds := []string{"content", "reasoning", "tool call"}
-	sources := append(identity(func(t token) place { return t.place }), judged(func(t token) place { return t.place }),
+	sources := append(identity(func(t token) levelRow { return t.levelRow }), verdictColumn(func(t token) levelRow { return t.levelRow }),
 		count("session", func(t token) int { return int(t.Session) }),
 		count("turn", func(t token) int { return t.Turn }),
-		words("id", func(t token) string { return t.ID }),
+		textColumn("id", func(t token) string { return t.ID }),
 		count("event", func(t token) int { return t.i }),
 		known("at_s", func(t token) float64 { return seconds(t.event().At) }),
 		number("gap_ms", func(t token) *float64 {
@@ -328,7 +327,7 @@ func (r *Report) tokenTable() table {
 		}),
 		known("read_lag_ms", func(t token) float64 { return float64(t.event().ReadLag) / 1e6 }),
 		count("tokens", func(t token) int { return int(t.event().Tokens) }),
-		words("kind", func(t token) string { return kinds[min(int(t.event().Kind), len(kinds)-1)] }),
+		textColumn("kind", func(t token) string { return kinds[min(int(t.event().Kind), len(kinds)-1)] }),
 		count("coalesced", func(t token) int {
 			if t.event().Coalesced() {
 				return 1
@@ -350,18 +349,18 @@ func (r *Report) tokenTable() table {
 	})
 }
 
-// where says which level it is: a column for each coordinate.
-func where(runs []outcome.Run) (sources []source[place]) {
+// coordinateColumns identify the level: one column per coordinate.
+func coordinateColumns(runs []outcome.Run) (sources []source[levelRow]) {
 	if len(runs) == 1 && len(runs[0].Levels) > 0 {
 		first := &runs[0].Levels[0]
 		for _, c := range first.Coordinates {
-			sources = append(sources, words(c.Name, func(p place) string {
+			sources = append(sources, textColumn(c.Name, func(p levelRow) string {
 				value, _ := p.level.Coordinates.Of(c.Name)
 				return value
 			}))
 		}
 		if first.Repeat > 0 {
-			sources = append(sources, count("repeat", func(p place) int { return p.level.Repeat }))
+			sources = append(sources, count("repeat", func(p levelRow) int { return p.level.Repeat }))
 		}
 	}
 	if len(sources) > 0 {
@@ -369,19 +368,18 @@ func where(runs []outcome.Run) (sources []source[place]) {
 	}
 	level := "level"
 	if len(runs) == 1 && runs[0].Varies != "" {
-		level = runs[0].Varies // of a run before there were coordinates
+		level = runs[0].Varies // runs of old versions have no coordinates
 	}
-	return []source[place]{words(level, func(p place) string { return cmp.Or(p.level.Value, p.level.Name, "all") })}
+	return []source[levelRow]{textColumn(level, func(p levelRow) string { return cmp.Or(p.level.Value, p.level.Name, "all") })}
 }
 
-// asksGoodput says whether some level of a run has limits that a good request
-// keeps.
-func asksGoodput(run outcome.Run) bool {
+// hasGoodput reports whether the run sets an SLO for its requests.
+func hasGoodput(run outcome.Run) bool {
 	return slices.ContainsFunc(run.Levels, func(l outcome.Level) bool { return len(l.Summary.Config.Goodput) > 0 })
 }
 
-// askedPercentiles are those that the table of all levels was to have besides.
-func askedPercentiles(runs []outcome.Run) (out []source[place]) {
+// percentileColumns are the extra percentiles requested for the table of levels.
+func percentileColumns(runs []outcome.Run) (out []source[levelRow]) {
 	var all []float64
 	for _, run := range runs {
 		for _, l := range run.Levels {
@@ -392,46 +390,52 @@ func askedPercentiles(runs []outcome.Run) (out []source[place]) {
 	all = slices.Compact(all)
 	for _, m := range []*metric.Metric{metric.TTFT, metric.TPOT, metric.E2EL} {
 		for _, p := range all {
-			if m == metric.TTFT && p == 99 {
-				continue // it has a column
+			if p == 99 {
+				continue // always a column
 			}
-			name := "p" + strconv.FormatFloat(p, 'f', -1, 64) + " " + strings.ToUpper(m.Name)
-			out = append(out, sure(statistic(name, m, func(s *metric.Stats) *float64 { return percentileOf(s, p) }),
-				m, func(s *metric.Stats) *metric.Interval { return s.At(p).Interval }))
+			out = append(out, percentileColumn(m, p))
 		}
 	}
 	return out
 }
 
-// glance is one line for each level, for people.
-func glance(runs []outcome.Run) table {
-	var sources []source[place]
+// millisUnit ends the name of a column of times.
+const millisUnit = " ms"
+
+// percentileColumn is a percentile of a latency, for people.
+func percentileColumn(m *metric.Metric, p float64) source[levelRow] {
+	name := "p" + strconv.FormatFloat(p, 'f', -1, 64) + " " + strings.ToUpper(m.Name) + millisUnit
+	return withInterval(statistic(name, m, func(s *metric.Stats) *float64 { return percentileOf(s, p) }),
+		m, func(s *metric.Stats) *metric.Interval { return s.At(p).Interval })
+}
+
+// summaryTable is one line per level, for people.
+func summaryTable(runs []outcome.Run) table {
+	var sources []source[levelRow]
 	if len(runs) > 1 {
-		sources = append(sources, words("run", func(p place) string { return path.Base(p.run.Name) }))
+		sources = append(sources, textColumn("run", func(p levelRow) string { return path.Base(p.run.Name) }))
 	}
-	mean := func(name string, m *metric.Metric) source[place] {
-		return sure(statistic(name, m, func(s *metric.Stats) *float64 { return &s.Mean }), m, func(s *metric.Stats) *metric.Interval { return s.MeanInterval })
+	mean := func(m *metric.Metric) source[levelRow] {
+		return withInterval(statistic("mean "+strings.ToUpper(m.Name)+millisUnit, m, func(s *metric.Stats) *float64 { return &s.Mean }), m, func(s *metric.Stats) *metric.Interval { return s.MeanInterval })
 	}
-	sources = append(sources, where(runs)...)
+	sources = append(sources, coordinateColumns(runs)...)
 	sources = append(sources,
-		count("ok", func(p place) int { return p.level.Summary.Completed }),
-		count("failed", func(p place) int { return p.level.Summary.Failed }),
+		count("ok", func(p levelRow) int { return p.level.Summary.Completed }),
+		count("failed", func(p levelRow) int { return p.level.Summary.Failed }),
 		throughput("req/s", func(t *metric.Throughput) *float64 { return &t.RequestsPerS }),
 	)
-	if slices.ContainsFunc(runs, asksGoodput) {
+	if slices.ContainsFunc(runs, hasGoodput) {
 		sources = append(sources, throughput("good req/s", func(t *metric.Throughput) *float64 { return t.GoodPerS }))
 	}
 	sources = append(sources,
 		throughput("out tok/s", func(t *metric.Throughput) *float64 { return &t.OutputTokensPerS }),
 		throughput("total tok/s", func(t *metric.Throughput) *float64 { return &t.TotalTokensPerS }),
-		mean("mean TTFT", metric.TTFT),
-		sure(statistic("p99 TTFT", metric.TTFT, func(s *metric.Stats) *float64 { return percentileOf(s, 99) }),
-			metric.TTFT, func(s *metric.Stats) *metric.Interval { return s.At(99).Interval }),
-		mean("mean TPOT", metric.TPOT), mean("mean ITL", metric.ITL),
+		mean(metric.TTFT), percentileColumn(metric.TTFT, 99),
+		mean(metric.TPOT), percentileColumn(metric.TPOT, 99), percentileColumn(metric.E2EL, 99),
 	)
-	sources = append(sources, askedPercentiles(runs)...)
+	sources = append(sources, percentileColumns(runs)...)
 	sources = append(sources,
-		words("verdict", func(p place) string { return string(p.level.Summary.Verdict.Severity) }),
+		textColumn("verdict", func(p levelRow) string { return string(p.level.Summary.Verdict.Severity) }),
 	)
-	return tableOf(sources, (&Report{Runs: runs}).places)
+	return tableOf(sources, (&Report{Runs: runs}).levelRows)
 }

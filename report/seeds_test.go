@@ -12,12 +12,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho/metric"
-	"tacho/outcome"
-	"tacho/report"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/report"
 )
 
-// The seeds are four reports from the wild, of three generations.
+// seeds are four published reports of three generations.
 var seeds = []struct {
 	file   string
 	blocks int
@@ -47,7 +47,7 @@ func parse(t testing.TB, text string) *report.File {
 	return f
 }
 
-// number is a value a block must have.
+// number returns a value that the block must have.
 func number(t testing.TB, b *report.Block, key string) float64 {
 	t.Helper()
 	v, err := b.Number(key)
@@ -80,7 +80,7 @@ func TestSeedsPrintAgain(t *testing.T) {
 	}
 }
 
-// summaryOf is a run that would have printed b.
+// summaryOf returns the summary of a run that prints b.
 func summaryOf(t *testing.T, b *report.Block) metric.Summary {
 	whole := func(key string) int { return int(number(t, b, key)) }
 	optional := func(key string) float64 { v, _ := b.Number(key); return v }
@@ -117,7 +117,7 @@ func summaryOf(t *testing.T, b *report.Block) metric.Summary {
 	return s
 }
 
-// A run with the numbers of a seed prints the very block, in the seed's style.
+// A run with the numbers of a seed prints the same block in the seed's style.
 func TestSeedsFromSummaries(t *testing.T) {
 	for _, seed := range seeds {
 		for _, b := range parse(t, readSeed(t, seed.file)).Blocks {
@@ -131,8 +131,7 @@ func TestSeedsFromSummaries(t *testing.T) {
 	}
 }
 
-// The printed throughputs are what the formulas make of the other printed
-// numbers, as far as two decimals can tell.
+// The printed throughputs follow from the other printed numbers, within two decimals.
 func TestSeedsKeepTheFormulas(t *testing.T) {
 	const half = 0.005 // of the last printed digit
 	checked := 0
@@ -159,7 +158,7 @@ func TestSeedsKeepTheFormulas(t *testing.T) {
 	}
 }
 
-// JSON and CSV of a seed hold the numbers of the text, all of them.
+// JSON and CSV of a seed contain all numbers of the text.
 func TestSeedsInOtherFormats(t *testing.T) {
 	for _, seed := range seeds {
 		f := parse(t, readSeed(t, seed.file))

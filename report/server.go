@@ -6,20 +6,20 @@ import (
 	"strconv"
 	"strings"
 
-	"tacho/metric"
+	"github.com/tacho-bench/tacho/metric"
 )
 
-// server writes what the server says of itself: with each answer, and on its
-// metrics page. Where it says nothing, nothing is written.
-func (p printer) server(s *metric.Summary) {
-	told := slices.ContainsFunc(metric.ServerSide, func(m *metric.Metric) bool { return s.Dist(m).Stats != nil })
-	if !told && len(s.Instruments) == 0 {
+// server writes the metrics of the server, from its answers and from its metrics
+// endpoint. It writes nothing if the server reports nothing.
+func (p *printer) server(s *metric.Summary) {
+	reported := slices.ContainsFunc(metric.ServerSide, func(m *metric.Metric) bool { return s.Dist(m).Stats != nil })
+	if !reported && len(s.Instruments) == 0 {
 		return
 	}
-	p.line(centre("As the Server Has It", "-", blockWidth))
+	p.section("Server Metrics")
 	for _, m := range metric.ServerSide {
 		if s.Dist(m).Stats != nil {
-			p.fact(m.Title+" p50/p99/max (ms):", spread(s, m))
+			p.detail(m.Title+" p50/p99/max (ms):", spread(s, m))
 		}
 	}
 	for i := range s.Instruments {
@@ -34,44 +34,46 @@ func (p printer) server(s *metric.Summary) {
 	}
 }
 
-func (p printer) instruments(s *metric.Summary, in *metric.Instruments) {
+func (p *printer) instruments(s *metric.Summary, in *metric.Instruments) {
 	p.gauge("Requests running mean/max:", in.Running, 1)
 	p.gauge("Requests queued mean/max:", in.Queued, 1)
 	p.gauge("KV cache in use mean/max (%):", in.KVShare, 100)
-	if in.PrefixHitShare != nil {
-		p.fact("Prompt tokens found in a cache (%):", share(in.PrefixHitShare))
+	if v := in.PrefixHitShare; v != nil && (*v > 0 || !p.brief) {
+		p.fact("Prefix cache hits (% of prompt tokens):", share(in.PrefixHitShare))
 	}
-	if in.Preemptions != nil {
+	if v := in.Preemptions; v != nil && (*v > 0 || !p.brief) {
 		p.fact("Preemptions:", strconv.FormatFloat(*in.Preemptions, 'f', 0, 64))
 	}
-	p.beside(s, "Mean TTFT by server/by us (ms):", in.Target, in.TTFTMillis, metric.TTFT)
-	p.beside(s, "Mean TPOT by server/by us (ms):", in.Target, in.TPOTMillis, metric.TPOT)
-	p.beside(s, "Mean E2EL by server/by us (ms):", in.Target, in.E2ELMillis, metric.E2EL)
+	p.serverClient(s, "Mean TTFT server/client (ms):", in.Target, in.TTFTMillis, metric.TTFT)
+	p.serverClient(s, "Mean TPOT server/client (ms):", in.Target, in.TPOTMillis, metric.TPOT)
+	p.serverClient(s, "Mean E2EL server/client (ms):", in.Target, in.E2ELMillis, metric.E2EL)
 	if in.QueueMillis != nil {
-		p.fact("Mean wait in the server's queue (ms):", fixed(in.QueueMillis))
+		p.detail("Mean server queue time (ms):", fixed(in.QueueMillis))
 	}
-	p.gauge("GPUs busy mean/max (%):", in.GPUShare, 100)
+	p.gauge("GPU utilization mean/max (%):", in.GPUShare, 100)
 	p.gauge("GPU power mean/max (W):", in.PowerWatts, 1)
 	scrapes := strconv.Itoa(in.Scrapes)
 	if in.Failed > 0 {
-		scrapes += fmt.Sprintf(", and %d that failed: %s", in.Failed, safe(in.Problem))
+		scrapes += fmt.Sprintf(", %d failed (%s)", in.Failed, safe(in.Problem))
 	}
-	p.fact("Readings of the metrics page:", scrapes)
+	if !p.brief || in.Failed > 0 {
+		p.fact("Scrapes of the metrics endpoint:", scrapes)
+	}
 }
 
-// beside sets a mean of the server's next to our own.
-func (p printer) beside(s *metric.Summary, label, target string, theirs *float64, m *metric.Metric) {
-	if theirs == nil {
+// serverClient writes a mean of the server next to the mean of the client.
+func (p *printer) serverClient(s *metric.Summary, label, target string, server *float64, m *metric.Metric) {
+	if server == nil {
 		return
 	}
-	ours := notMeasured
+	client := notMeasured
 	if stats := s.At(target, m).Stats; stats != nil {
-		ours = fixed(&stats.Mean)
+		client = fixed(&stats.Mean)
 	}
-	p.fact(label, fixed(theirs)+" / "+ours)
+	p.detail(label, fixed(server)+" / "+client)
 }
 
-func (p printer) gauge(label string, g *metric.Gauge, scale float64) {
+func (p *printer) gauge(label string, g *metric.Gauge, scale float64) {
 	switch {
 	case g == nil:
 	case g.Mean == nil:
@@ -82,12 +84,12 @@ func (p printer) gauge(label string, g *metric.Gauge, scale float64) {
 	}
 }
 
-// endpoints writes a line for each of several servers.
-func (p printer) endpoints(s *metric.Summary) {
+// endpoints writes a line for each server if there are several.
+func (p *printer) endpoints(s *metric.Summary) {
 	if len(s.Endpoints) == 0 {
 		return
 	}
-	p.line(centre("By Endpoint", "-", blockWidth))
+	p.section("By Endpoint")
 	table := [][]string{{"ok", "failed", "out tokens", "mean TTFT", "p99 TTFT", "mean TPOT", "mean E2EL", "endpoint"}}
 	for i := range s.Endpoints {
 		e := &s.Endpoints[i]
@@ -100,17 +102,20 @@ func (p printer) endpoints(s *metric.Summary) {
 	p.table(table)
 }
 
-// finishes writes why answers ended.
-func (p printer) finishes(list []metric.FinishCount) {
+// finishes writes the finish reasons of answers.
+func (p *printer) finishes(list []metric.FinishCount) {
 	var words []string
 	for _, f := range list {
 		reason := f.Reason
 		if reason == "" {
-			reason = "untold"
+			reason = "unknown"
 		}
 		words = append(words, fmt.Sprintf("%s (%d)", safe(reason), f.Requests))
 	}
+	if expected := len(list) == 1 && (list[0].Reason == "length" || list[0].Reason == "stop"); p.brief && expected {
+		return
+	}
 	if len(list) > 1 || len(list) == 1 && list[0].Reason != "" {
-		p.fact("Answers ended by (requests):", strings.Join(words, ", "))
+		p.fact("Finish reasons (requests):", strings.Join(words, ", "))
 	}
 }

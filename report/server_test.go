@@ -9,10 +9,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho"
-	"tacho/metric"
-	"tacho/outcome"
-	"tacho/report"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/report"
 )
 
 func rendered(t *testing.T, s metric.Summary) string {
@@ -28,8 +28,8 @@ func rendered(t *testing.T, s metric.Summary) string {
 	return b.String()
 }
 
-// What the server says of itself stands beside what we saw, and several
-// servers stand apart.
+// The report shows server metrics next to client metrics, and each of several servers on
+// its own line.
 func TestServerSections(t *testing.T) {
 	list := records(40)
 	for i, r := range list {
@@ -45,26 +45,26 @@ func TestServerSections(t *testing.T) {
 	}}
 	text := rendered(t, s)
 	for _, want := range []string{
-		"As the Server Has It", "Requests running mean/max:               n/a\n", "Requests queued mean/max:                0.25 / 2.00", "KV cache in use mean/max (%):            12.50 / 50.00",
-		"Prompt tokens found in a cache (%):      40.00", "Preemptions:                             3", "Mean TTFT by server/by us (ms):          21.50 / 27.90",
-		"Mean wait in the server's queue (ms):    1.25", "GPU power mean/max (W):                  400.00 / 700.00",
-		"Readings of the metrics page:            12, and 1 that failed: status 500", "Energy per output token (J):             2.00",
-		"By Endpoint", "http://127.0.0.1:2\n", "Answers ended by (requests):             length (40)", "Requests sent again after a failure:     20",
+		"Server Metrics", "Requests running mean/max:               n/a\n", "Requests queued mean/max:                0.25 / 2.00", "KV cache in use mean/max (%):            12.50 / 50.00",
+		"Prefix cache hits (% of prompt tokens):  40.00", "Preemptions:                             3", "Mean TTFT server/client (ms):            21.50 / 27.90",
+		"Mean server queue time (ms):             1.25", "GPU power mean/max (W):                  400.00 / 700.00",
+		"Scrapes of the metrics endpoint:         12, 1 failed (status 500)", "Energy per output token (J):             2.00",
+		"By Endpoint", "http://127.0.0.1:2\n", "Finish reasons (requests):               length (40)", "Requests resent after a failure:         20",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 	plain := rendered(t, summarize(metric.DefaultConfig(), records(40)))
-	for _, unwanted := range []string{"As the Server", "By Endpoint", "ended by"} {
+	for _, unwanted := range []string{"Server Metrics", "By Endpoint", "Finish reasons"} {
 		if strings.Contains(plain, unwanted) {
-			t.Errorf("%q with nothing to say", unwanted)
+			t.Errorf("%q without server metrics", unwanted)
 		}
 	}
 }
 
-// The sections about drafts and canvases, by the counters of two servers. A
-// model that writes canvases has no drafts to speak of.
+// The sections on speculative and diffusion decoding sum the counters of two servers.
+// For a diffusion model the section on drafts is omitted.
 func TestDraftingLayout(t *testing.T) {
 	s := summarize(metric.DefaultConfig(), records(40))
 	s.DurationS = 2
@@ -112,7 +112,7 @@ Canvas positions evaluated:              576
 	}
 }
 
-// The classic block of a model that reads and does not write.
+// The classic block of a model that generates no tokens.
 func TestPoolingLayout(t *testing.T) {
 	list := records(40)
 	for _, r := range list {
@@ -152,8 +152,8 @@ func TestPoolingLayout(t *testing.T) {
 	}
 }
 
-// A percentile that is not exact says so.
-func TestEstimatesAreTold(t *testing.T) {
+// The report shows the error bound of estimated percentiles.
+func TestEstimatesAreShown(t *testing.T) {
 	a := metric.Accumulator{Limit: 5}
 	for _, r := range records(20) {
 		if err := a.Add(r); err != nil {
@@ -164,7 +164,7 @@ func TestEstimatesAreTold(t *testing.T) {
 	if err := text(&b, of(outcome.Level{Summary: a.Summary(metric.DefaultConfig())})); err != nil {
 		t.Fatal(err)
 	}
-	if want := "Percentiles are within (%):              0.006 of ttft, "; !strings.Contains(b.String(), want) {
+	if want := "Percentile error bound (%):              0.006 for ttft, "; !strings.Contains(b.String(), want) {
 		t.Errorf("no %q in\n%s", want, b.String())
 	}
 }

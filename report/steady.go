@@ -4,38 +4,39 @@ import (
 	"fmt"
 	"strings"
 
-	"tacho/metric"
+	"github.com/tacho-bench/tacho/metric"
 )
 
-// steady writes whether the run was in balance, and what it gave then.
-func (p printer) steady(s *metric.Summary) {
+// steady writes the steady window of the run and the metrics in it.
+func (p *printer) steady(s *metric.Summary) {
 	if s.Steady == nil {
 		return
 	}
-	p.line(centre("Steady State", "-", blockWidth))
-	if w := s.Steady.Window; w != nil {
+	p.section("Steady State")
+	switch w := s.Steady.Window; {
+	case w == nil:
+		p.detail("Steady window:", "none. "+sentence(s.Steady.WhyNot))
+	case !p.brief:
 		p.window(w)
-	} else {
-		p.fact("In balance:", "never: "+s.Steady.WhyNot)
 	}
 	if l := s.Steady.Little; l != nil {
-		p.fact("In flight/rate x latency (Little's law):", fmt.Sprintf("%.2f / %.2f (%+.1f %%)", l.InFlight, l.InFlight*(1+l.Off), 100*l.Off))
+		p.detail("In flight measured/expected (Little):", fmt.Sprintf("%.2f / %.2f (%+.1f %%)", l.InFlight, l.InFlight*(1+l.Off), 100*l.Off))
 	}
 	if w := s.Steady.WarmUp; w != nil {
 		word := "slower"
 		if w.FirstMillis < w.RestMillis {
 			word = "faster"
 		}
-		p.fact("Start:", fmt.Sprintf("the first %d requests were %s: mean %s %.2f ms, %.2f ms after them", w.Requests, word, strings.ToUpper(w.Metric), w.FirstMillis, w.RestMillis))
+		p.fact("Warm-up:", fmt.Sprintf("the first %d requests were %s, mean %s %.2f ms, then %.2f ms", w.Requests, word, strings.ToUpper(w.Metric), w.FirstMillis, w.RestMillis))
 	}
 }
 
-func (p printer) window(w *metric.Window) {
-	text := fmt.Sprintf("%.2f to %.2f, with %d requests (%.1f %%)", w.FromS, w.ToS, w.Requests, 100*w.Share)
+func (p *printer) window(w *metric.Window) {
+	text := fmt.Sprintf("%.2f to %.2f, %d requests (%.1f %%)", w.FromS, w.ToS, w.Requests, 100*w.Share)
 	if w.Least > 0 {
-		text += fmt.Sprintf(", %d and more in flight", w.Least)
+		text += fmt.Sprintf(", at least %d in flight", w.Least)
 	}
-	p.fact("In balance (s):", text)
+	p.fact("Steady window (s):", text)
 	p.fact("  request throughput (req/s):", fixed(&w.RequestsPerS))
 	if w.OutputTokensPerS > 0 {
 		p.fact("  output token throughput (tok/s):", fixed(&w.OutputTokensPerS))
@@ -48,10 +49,10 @@ func (p printer) window(w *metric.Window) {
 	}
 }
 
-// steadyColumns are empty where a level was not in balance.
-func steadyColumns() []source[place] {
-	of := func(name string, value func(w *metric.Window) float64) source[place] {
-		return number("steady_"+name, func(p place) *float64 {
+// steadyColumns are empty for a level without a steady window.
+func steadyColumns() []source[levelRow] {
+	of := func(name string, value func(w *metric.Window) float64) source[levelRow] {
+		return number("steady_"+name, func(p levelRow) *float64 {
 			if p.level.Summary.Steady == nil || p.level.Summary.Steady.Window == nil {
 				return nil
 			}
@@ -59,13 +60,13 @@ func steadyColumns() []source[place] {
 			return &v
 		})
 	}
-	out := []source[place]{
+	out := []source[levelRow]{
 		of("start_s", func(w *metric.Window) float64 { return w.FromS }),
 		of("end_s", func(w *metric.Window) float64 { return w.ToS }),
 		of("share", func(w *metric.Window) float64 { return w.Share }),
 		of("request_throughput", func(w *metric.Window) float64 { return w.RequestsPerS }),
 		of("output_throughput", func(w *metric.Window) float64 { return w.OutputTokensPerS }),
-		number("little_off", func(p place) *float64 {
+		number("little_off", func(p levelRow) *float64 {
 			if p.level.Summary.Steady == nil || p.level.Summary.Steady.Little == nil {
 				return nil
 			}

@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
-	"tacho/metric"
-	"tacho/outcome"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
-// A run that was not in balance has the reason, and no figures of a time in balance.
-func TestNoFiguresWithoutBalance(t *testing.T) {
+// A run without a steady window shows the reason, and no figures of a window.
+func TestNoFiguresWithoutSteadyWindow(t *testing.T) {
 	const users = 50
 	list := records(2 * users)
 	for i, r := range list { // two waves, of requests that take from 0.5 s to 1.5 s
@@ -28,10 +28,10 @@ func TestNoFiguresWithoutBalance(t *testing.T) {
 	level := outcome.Level{Summary: summarize(c, list)}
 	text := render(t, "text", of(level))
 	_, text, _ = strings.Cut(text, "Steady State")
-	if !strings.Contains(text, "never: "+metric.LittleIsOff) || !strings.Contains(text, "(Little's law)") {
+	if !strings.Contains(text, "none. "+strings.ToUpper(metric.LittleIsOff[:1])+metric.LittleIsOff[1:]) || !strings.Contains(text, "(Little)") {
 		t.Errorf("the report says\n%s", text)
 	}
-	for _, figure := range []string{"request throughput", "In balance (s)"} {
+	for _, figure := range []string{"request throughput", "Steady window (s)"} {
 		if strings.Contains(text, figure) {
 			t.Errorf("the report has %q:\n%s", figure, text)
 		}

@@ -3,15 +3,16 @@ package report
 import (
 	"cmp"
 	"iter"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
-	"tacho/metric"
+	"github.com/tacho-bench/tacho/metric"
 )
 
-// A table is typed rows: what text, CSV, JSON lines, Markdown and Parquet have
-// in common. Rows may be many, and come one at a time.
+// A table is the common base of text, CSV, JSON lines, Markdown and Parquet: typed rows.
+// Rows are streamed, because a table of tokens can be large.
 type table struct {
 	Columns []column
 	Rows    iter.Seq2[[]cell, error]
@@ -23,7 +24,7 @@ type column struct {
 	Kind cellKind
 }
 
-// cellKind is what the cells of a column hold.
+// cellKind is the type of the cells of a column.
 type cellKind int
 
 // The kinds of cell.
@@ -33,17 +34,17 @@ const (
 	numberKind
 )
 
-// A cell is one value; the zero value is nothing measured. Which field counts is
-// its column's to say.
+// A cell is one value. The zero value means not measured. The kind of the column selects
+// between Text and Number.
 type cell struct {
 	Text   string
-	Number float64 // whole, in a column of whole numbers
-	Known  bool    // of a number
+	Number float64 // an integer in a column of integers
+	Known  bool    // the value was measured
 	Sure   *metric.Interval
 }
 
-// forPeople is a cell as people read it.
-func (c *column) forPeople(one cell) string {
+// format formats a cell for people.
+func (c *column) format(one cell) string {
 	switch {
 	case c.Kind == textKind:
 		return safe(one.Text)
@@ -52,11 +53,23 @@ func (c *column) forPeople(one cell) string {
 	case c.Kind == wholeKind:
 		return strconv.FormatFloat(one.Number, 'f', 0, 64)
 	}
-	return fixed(&one.Number)
+	return threeDigits(one.Number)
 }
 
-// strings are all cells as people read them, the names of the columns first. sure
-// is with intervals.
+// threeDigits formats a number with three significant digits. A number above 1000 keeps
+// the digits before its point.
+func threeDigits(v float64) string {
+	digits := 2
+	for _, bound := range []float64{9.995, 99.95} {
+		if math.Abs(v) >= bound {
+			digits--
+		}
+	}
+	return strconv.FormatFloat(v, 'f', digits, 64)
+}
+
+// strings formats all cells for people, with the column names first. sure adds
+// intervals.
 func (t *table) strings(sure bool) ([][]string, error) {
 	var names []string
 	for i := range t.Columns {
@@ -69,8 +82,8 @@ func (t *table) strings(sure bool) ([][]string, error) {
 		}
 		var line []string
 		for i := range row {
-			text := t.Columns[i].forPeople(row[i])
-			text += surety(row[i], sure)
+			text := t.Columns[i].format(row[i])
+			text += intervalSuffix(row[i], sure)
 			line = append(line, text)
 		}
 		out = append(out, line)
@@ -78,57 +91,57 @@ func (t *table) strings(sure bool) ([][]string, error) {
 	return out, nil
 }
 
-// noInterval marks a figure that has no interval.
+// noInterval marks a figure without an interval.
 const noInterval = "~"
 
-// noIntervalWords say what the mark and the intervals in a table mean.
+// noIntervalWords explains the mark.
 const noIntervalWords = noInterval + ": no 95 % interval"
 
-// surety is what stands behind a figure: its interval, or that there is none.
-func surety(c cell, with bool) string {
+// intervalSuffix returns the interval to print after a figure, or the mark for none.
+func intervalSuffix(c cell, with bool) string {
 	switch in := c.Sure; {
 	case in == nil || !c.Known:
 		return ""
 	case in.Low == nil:
 		return noInterval
 	case with:
-		return " (steady " + fixed(in.Low) + " to " + fixed(in.High) + ")"
+		return " (steady " + threeDigits(*in.Low) + " to " + threeDigits(*in.High) + ")"
 	}
 	return ""
 }
 
-// marks says whether a table has a figure without an interval.
-func marks(lines [][]string) bool {
+// hasMarks reports whether a table contains a figure without an interval.
+func hasMarks(lines [][]string) bool {
 	return slices.ContainsFunc(lines, func(line []string) bool {
 		return slices.ContainsFunc(line, func(text string) bool { return strings.HasSuffix(text, noInterval) })
 	})
 }
 
-// A source is one column and how its cells come from a T.
+// A source is one column and the function that fills its cells from a T.
 type source[T any] struct {
 	column
 	of func(T) cell
 }
 
-// words is a column of texts.
-func words[T any](name string, of func(T) string) source[T] {
+// textColumn is a column of texts.
+func textColumn[T any](name string, of func(T) string) source[T] {
 	return source[T]{column{Name: name}, func(t T) cell {
 		text := of(t)
 		return cell{Text: text, Known: text != ""}
 	}}
 }
 
-// count is a column of whole numbers.
+// count is a column of integers.
 func count[T any](name string, of func(T) int) source[T] {
 	return source[T]{column{Name: name, Kind: wholeKind}, func(t T) cell { return cell{Number: float64(of(t)), Known: true} }}
 }
 
-// asked is a column of whole numbers that somebody asked for; 0 is nothing.
-func asked[T any](name string, of func(T) int) source[T] {
+// optionalCount is a column of integers. 0 means not set.
+func optionalCount[T any](name string, of func(T) int) source[T] {
 	return source[T]{column{Name: name, Kind: wholeKind}, func(t T) cell { n := of(t); return cell{Number: float64(n), Known: n > 0} }}
 }
 
-// number is a column of numbers; nil is not measured.
+// number is a column of numbers; nil means not measured.
 func number[T any](name string, of func(T) *float64) source[T] {
 	return source[T]{column{Name: name, Kind: numberKind}, func(t T) cell {
 		if v := of(t); v != nil {
@@ -138,7 +151,7 @@ func number[T any](name string, of func(T) *float64) source[T] {
 	}}
 }
 
-// tableOf is the table of items by its sources.
+// tableOf builds a table with one row per item.
 func tableOf[T any](sources []source[T], items iter.Seq2[T, error]) table {
 	t := table{}
 	for _, s := range sources {
@@ -162,18 +175,18 @@ func tableOf[T any](sources []source[T], items iter.Seq2[T, error]) table {
 	return t
 }
 
-// A RowKind is what a row of a table is of.
+// A RowKind is a kind of table row: a level, a request, a token or a repeat.
 type RowKind struct {
 	Name  string
 	table func(*Report) table
 }
 
-// RowKinds are all kinds of row; the first is the usual one.
+// RowKinds are all kinds of rows. The first is the default.
 var RowKinds = []RowKind{{"level", (*Report).levelTable}, {"request", (*Report).requestTable}, {"token", (*Report).tokenTable}, {"repeat", (*Report).repeatTable}}
 
 func (k RowKind) String() string { return k.Name }
 
-// table is the whole table of a report, with the rows it asks for.
+// table returns the table of a report with its kind of rows.
 func (r *Report) table() (table, error) { return r.tableOf(cmp.Or(r.Rows, RowKinds[0].Name)) }
 
 func (r *Report) tableOf(rows string) (table, error) {

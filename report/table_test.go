@@ -14,8 +14,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"tacho/metric"
-	"tacho/report"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/report"
 )
 
 // cells is a table as rows of text by column.
@@ -78,7 +78,7 @@ func asText(values map[string]any) map[string]string {
 	return row
 }
 
-// CSV, JSON lines and Parquet have the same rows, whatever a row is of.
+// CSV, JSON lines and Parquet have the same rows for every kind of row.
 func TestTablesAgree(t *testing.T) {
 	for rows, want := range map[string]int{"level": 1, "request": 400, "token": 1200} {
 		r := withRecords(healthyStage())
@@ -97,7 +97,7 @@ func TestTablesAgree(t *testing.T) {
 	}
 }
 
-// A level that nothing sets apart is called all, where people read it.
+// A level without a name is called "all" in tables for people.
 func TestTheOnlyLevelHasAName(t *testing.T) {
 	r := withRecords(healthyStage())
 	r.Runs[0].Levels[0].Name, r.Runs[0].Levels[0].Value = "", ""
@@ -108,7 +108,7 @@ func TestTheOnlyLevelHasAName(t *testing.T) {
 	}
 }
 
-// A row of a request has what the metrics say of it.
+// A row of a request contains the values of the metrics.
 func TestRequestRows(t *testing.T) {
 	r := withRecords(healthyStage())
 	r.Rows = "request"
@@ -136,7 +136,7 @@ func TestRowsNeedRecords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Render(io.Discard, r); err == nil || !strings.Contains(err.Error(), "name a run directory") {
+		if err := f.Render(io.Discard, r); err == nil || !strings.Contains(err.Error(), "use a run directory") {
 			t.Errorf("%s: %v", rows, err)
 		}
 	}

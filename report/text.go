@@ -5,25 +5,28 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"tacho"
-	"tacho/internal/visible"
-	"tacho/metric"
-	"tacho/outcome"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/sanitize"
+	"github.com/tacho-bench/tacho/internal/termtext"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/report/conclusion"
 )
 
-// Text is the name of the format of the same name.
+// Text is the name of the text format.
 const Text = "text"
 
 var textFormat = Format{
-	Name: Text, Ext: "txt", Doc: "for people: the classic block, what is behind its numbers, and a table of all levels",
+	Name: Text, Ext: "txt", Doc: "for people: the classic block, details of the measurement, and a table of all levels",
 	Render: renderText,
 }
 
-// notMeasured stands where a number would be and nothing was measured.
+// notMeasured is printed in place of a number that was not measured.
 const notMeasured = "n/a"
 
 func renderText(w io.Writer, r *Report) error {
@@ -32,7 +35,7 @@ func renderText(w io.Writer, r *Report) error {
 		return err
 	}
 	out := bufio.NewWriter(w) // keeps the first error for Flush
-	p := printer{out}
+	p := &printer{out: out, wrap: r.Wrap, brief: r.Brief}
 	for i := range r.Runs {
 		run := &r.Runs[i]
 		if len(r.Runs) > 1 {
@@ -59,29 +62,53 @@ func renderText(w io.Writer, r *Report) error {
 	return out.Flush()
 }
 
-// TextLevel writes one level of a run as the text format does, for those who
-// show levels as they end. The format levels then ends the text.
-func TextLevel(w io.Writer, run *outcome.Run, level *outcome.Level, styleName string) error {
-	style, err := styleNamed(styleName)
+// TextLevel writes one level of the only run of a report in the text format, for callers
+// that print levels as they finish. The levels format then completes the text.
+func TextLevel(w io.Writer, r *Report, level *outcome.Level) error {
+	style, err := styleNamed(r.Style)
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriter(w)
-	printer{out}.level(run, level, style)
+	p := &printer{out: out, wrap: r.Wrap, brief: r.Brief}
+	p.level(&r.Runs[0], level, style)
 	return out.Flush()
 }
 
-func (p printer) level(run *outcome.Run, level *outcome.Level, style int) {
+// ClassicLevel writes the name and the classic block of one level, for callers that
+// print levels as they finish.
+func ClassicLevel(w io.Writer, r *Report, level *outcome.Level) error {
+	style, err := styleNamed(r.Style)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(w)
+	p := &printer{out: out}
+	p.title(level)
+	p.line(joinLines(classicLines(&level.Summary, style)))
+	p.line("")
+	return out.Flush()
+}
+
+func (p *printer) title(level *outcome.Level) {
 	if level.Name != "" {
 		p.line("# " + safe(level.Name))
 	}
+}
+
+// level writes the verdict and the conclusion of a level, its classic block and the
+// details.
+func (p *printer) level(run *outcome.Run, level *outcome.Level, style int) {
+	p.title(level)
+	p.verdict(level)
+	p.line("")
 	p.line(joinLines(classicLines(&level.Summary, style)))
-	p.behind(run.Of(level), &level.Summary)
+	p.behind(run, level)
 	p.line("")
 }
 
-// about writes what was measured.
-func (p printer) about(a *outcome.About) {
+// about writes the model, the server, the GPUs and the dataset.
+func (p *printer) about(a *outcome.About) {
 	for _, f := range []outcome.Field{
 		{Name: "Model:", Value: a.Model}, {Name: "Server:", Value: strings.Join(a.URLs, ", ")}, {Name: "GPUs:", Value: a.GPUs}, {Name: "Dataset:", Value: a.Dataset},
 	} {
@@ -91,18 +118,61 @@ func (p printer) about(a *outcome.About) {
 	}
 }
 
-// A printer writes lines; the writer under it keeps the first error.
-type printer struct{ out *bufio.Writer }
-
-func (p printer) line(text string) { _, _ = p.out.WriteString(text + "\n") }
-
-// fact writes one line aligned with those of the classic block.
-func (p printer) fact(label, value string) {
-	p.line(fmt.Sprintf("%-*s %s", labelWidth, label, value))
+// A printer writes lines. Its writer keeps the first error.
+type printer struct {
+	out     *bufio.Writer
+	wrap    int    // maximum width of sentences and facts; 0 means unlimited
+	brief   bool   // omit the details
+	heading string // of the section, until its first line is written
 }
 
-// estimates says which figures are not exact, and how near they are.
-func (p printer) estimates(s *metric.Summary) {
+func (p *printer) line(text string) {
+	if p.heading != "" {
+		_, _ = p.out.WriteString(centre(p.heading, "-", blockWidth) + "\n")
+		p.heading = ""
+	}
+	_, _ = p.out.WriteString(text + "\n")
+}
+
+// section starts a section. Its heading is written before its first line, so that a
+// section without lines has none.
+func (p *printer) section(name string) { p.heading = name }
+
+// leastValue is the least width of a value beside its label. If there is less room, the
+// lines after the first start near the margin.
+const leastValue = 30
+
+// fact writes a label and a value aligned with the lines of the classic block.
+func (p *printer) fact(label, value string) {
+	indent := labelWidth + 1
+	if p.wrap-indent < leastValue {
+		indent = 2 * len(margin)
+	}
+	p.wrapped(fmt.Sprintf("%-*s ", labelWidth, label), value, strings.Repeat(" ", indent))
+}
+
+// detail writes a fact that a brief report omits.
+func (p *printer) detail(label, value string) {
+	if !p.brief {
+		p.fact(label, value)
+	}
+}
+
+// margin is the indentation of reasons and of wrapped lines.
+const margin = "  "
+
+// wrapped writes head and text in lines that fit. The lines after the first start with
+// indent.
+func (p *printer) wrapped(head, text, indent string) {
+	for i, line := range termtext.Hang(head, text, indent, p.wrap) {
+		if i > 0 || line != "" {
+			p.line(line)
+		}
+	}
+}
+
+// estimates writes which percentiles are estimated, and their error bound.
+func (p *printer) estimates(s *metric.Summary) {
 	var names []string
 	worst := 0.0
 	for _, d := range s.Dists {
@@ -114,43 +184,47 @@ func (p printer) estimates(s *metric.Summary) {
 		names = append(names[:4], fmt.Sprintf("%d more", more))
 	}
 	if len(names) > 0 {
-		p.fact("Percentiles are within (%):", fmt.Sprintf("%.3f of %s (more values than are kept one by one)", 100*worst, strings.Join(names, ", ")))
+		p.fact("Percentile error bound (%):", fmt.Sprintf("%.3f for %s (estimated, because there are too many values to keep)", 100*worst, strings.Join(names, ", ")))
 	}
 }
 
-// boundShown is the least that a bound is wide, as a part of its percentile, to
-// be worth a line.
+// boundShown is the smallest width of a bound, relative to its percentile, that is
+// shown.
 const boundShown = 0.002
 
-// bounds says what percentiles lie between, where their times are not exact.
-func (p printer) bounds(s *metric.Summary) {
+// bounds writes the bounds of percentiles whose timestamps are not exact.
+func (p *printer) bounds(s *metric.Summary) {
 	for _, m := range metric.Classic {
 		stats := s.Classic(m)
 		for _, v := range s.Config.Percentiles {
 			b := stats.Bound(v)
 			if b.High-b.Low > boundShown*b.High {
-				p.fact(fmt.Sprintf("P%s %s is within (ms):", percentileWord(v), strings.ToUpper(m.Name)), fixed(&b.Low)+" to "+fixed(&b.High))
+				p.fact(fmt.Sprintf("P%s %s bounds (ms):", percentileWord(v), strings.ToUpper(m.Name)), fixed(&b.Low)+" to "+fixed(&b.High))
 			}
 		}
 	}
 }
 
-// behind writes what the classic block does not say.
-func (p printer) behind(a *outcome.About, s *metric.Summary) {
+// behind writes what the classic block does not show. A brief report has only the lines
+// that matter for this run: what was measured, and what is unusual about it.
+func (p *printer) behind(run *outcome.Run, level *outcome.Level) {
+	s := &level.Summary
 	p.line(centre(" Behind the Numbers ", "=", blockWidth))
-	p.about(a)
+	p.about(run.Of(level))
 	p.schedule(s)
-	p.line(centre("Clock", "-", blockWidth))
-	p.fact("Arrivals stamped by:", orNotMeasured(clockWords(&s.Clock)))
-	p.fact("Read lag p50/p99/max (ms):", spread(s, metric.ReadLag))
-	p.fact("Coalesced token events (%):", share(s.CoalescedShare()))
+	p.section("Clock")
+	p.fact("Arrival timestamps from:", orNotMeasured(clockWords(&s.Clock)))
+	p.detail("Read lag p50/p99/max (ms):", spread(s, metric.ReadLag))
+	if shared := s.CoalescedShare(); !p.brief || shared != nil && *shared > 0 {
+		p.fact("Coalesced token events (%):", share(shared))
+	}
 	p.bounds(s)
 	p.estimates(s)
 	p.stalls(s)
-	p.sure(s)
+	p.intervals(s)
 	p.ranges(s)
 	p.steady(s)
-	p.line(centre("Token Counts", "-", blockWidth))
+	p.section("Token Counts")
 	p.tokens(&s.Tokens)
 	p.events(s)
 	p.finishes(s.Finishes)
@@ -160,17 +234,16 @@ func (p printer) behind(a *outcome.About, s *metric.Summary) {
 	p.endpoints(s)
 	p.agents(s.Config.Agents)
 	if len(s.Failures) > 0 || s.Canceled > 0 {
-		p.line(centre("Failures", "-", blockWidth))
+		p.section("Failures")
 		p.failures(s)
 	}
 	p.groups(s)
-	p.line(centre("Verdict", "-", blockWidth))
-	p.verdict(&s.Verdict)
+	p.heading = ""
 	p.line(strings.Repeat("=", blockWidth))
 }
 
-// stalls writes how often answers stood still, where one did.
-func (p printer) stalls(s *metric.Summary) {
+// stalls writes the number of stalls between tokens, if there were any.
+func (p *printer) stalls(s *metric.Summary) {
 	if s.Stalled == 0 {
 		return
 	}
@@ -179,17 +252,17 @@ func (p printer) stalls(s *metric.Summary) {
 		gaps.Stats.Mean*float64(gaps.N), s.Stalled, gaps.N, fixed(&s.Dist(metric.LongestGap).Stats.Max)))
 }
 
-// cost writes what tokens cost, where the price is known.
-func (p printer) cost(s *metric.Summary) {
+// cost writes the cost of tokens if the price is known.
+func (p *printer) cost(s *metric.Summary) {
 	if s.Config.GPUPrice == 0 {
 		return
 	}
-	p.line(centre("Cost", "-", blockWidth))
+	p.section("Cost")
 	if s.Config.GPUs == 0 {
-		p.fact("Cost:", notMeasured+": say how many GPUs there are (--gpus 8xH100)")
+		p.fact("Cost:", notMeasured+": set the number of GPUs (--gpus 8xH100)")
 		return
 	}
-	p.fact("GPUs, price of each per hour:", fmt.Sprintf("%.4g, %g", s.Config.GPUs, s.Config.GPUPrice))
+	p.fact("GPUs, price per GPU-hour:", fmt.Sprintf("%.4g, %g", s.Config.GPUs, s.Config.GPUPrice))
 	for _, f := range metric.Figures {
 		if v, known := s.Figures[f.Name]; known && f.Unit == metric.PerMillion {
 			p.fact(f.Title+":", fmt.Sprintf("%.4g", v))
@@ -197,69 +270,82 @@ func (p printer) cost(s *metric.Summary) {
 	}
 }
 
-// clockWords says what stamped arrivals, and what the wire clock missed.
+// clockWords names the clock of arrivals and counts the timestamps that the wire clock
+// missed.
 func clockWords(c *metric.ClockUse) string {
 	if c.Wire == 0 {
 		return c.Name
 	}
-	text := fmt.Sprintf("%s; %d of %d times fell back", c.Name, c.FellBack, c.WireTimes)
+	text := fmt.Sprintf("%s; %d of %d timestamps fell back", c.Name, c.FellBack, c.WireTimes)
 	if others := c.Kernel + c.Read; others > 0 {
-		text += fmt.Sprintf(", and %d requests had another clock", others)
+		text += fmt.Sprintf(", and %d requests used another clock", others)
 	}
 	return text
 }
 
-func (p printer) schedule(s *metric.Summary) {
-	p.fact("Client lag p50/p99/max (ms):", spread(s, metric.Lag))
+// dueShown is the smallest share by which a latency from the due time exceeds the latency
+// from sending for a brief report to show it.
+const dueShown = 0.05
+
+// waited reports whether requests waited in the client before they were sent.
+func waited(s *metric.Summary) bool {
+	sent, due := s.Dist(metric.TTFT).Stats, s.Dist(metric.TTFTDue).Stats
+	return s.Config.Unsent > 0 || sent != nil && due != nil && due.Percentile(99) > (1+dueShown)*sent.Percentile(99)
+}
+
+func (p *printer) schedule(s *metric.Summary) {
+	p.detail("Client lag p50/p99/max (ms):", spread(s, metric.Lag))
 	if s.Config.MaxConcurrency > 0 {
-		p.fact("  waiting for the limit:", spread(s, metric.Queue))
-		p.fact("  sending after that:", spread(s, metric.SendLag))
+		p.detail("  wait for a concurrency slot:", spread(s, metric.Queue))
+		p.detail("  send delay after the slot:", spread(s, metric.SendLag))
 	}
 	if d := s.Drift; d != nil {
-		p.fact("  first/last tenth, mean:", fixed(&d.FirstTenthMillis)+" / "+fixed(&d.LastTenthMillis))
+		p.detail("  mean of the first/last tenth:", fixed(&d.FirstTenthMillis)+" / "+fixed(&d.LastTenthMillis))
 	}
-	p.fact("TTFT from due p50/p99/max (ms):", fromDue(s, metric.TTFTDue))
-	p.fact("E2EL from due p50/p99/max (ms):", fromDue(s, metric.E2ELDue))
+	if !p.brief || waited(s) {
+		p.fact("TTFT from due time p50/p99/max (ms):", fromDue(s, metric.TTFTDue))
+		p.fact("E2EL from due time p50/p99/max (ms):", fromDue(s, metric.E2ELDue))
+	}
 	if d := s.Dist(metric.TTFTContent); d.Stats != nil && d.Stats.Mean != s.Classic(metric.TTFT).Mean {
 		p.fact("TTFT of content p50/p99/max (ms):", spread(s, metric.TTFTContent))
 	}
-	if s.Rate != nil && s.Rate.ScheduledPerS != nil { // a burst has no schedule
-		p.fact("Request rate scheduled/sent (req/s):", fixed(s.Rate.ScheduledPerS)+" / "+fixed(s.Rate.AchievedPerS))
+	if s.Rate != nil && s.Rate.ScheduledPerS != nil { // nil for a burst
+		p.detail("Request rate scheduled/sent (req/s):", fixed(s.Rate.ScheduledPerS)+" / "+fixed(s.Rate.AchievedPerS))
 	}
 	if s.Config.Unsent > 0 {
 		p.fact("Requests due/sent/never sent:", fmt.Sprintf("%d / %d / %d", s.Requests+s.Config.Unsent, s.Requests, s.Config.Unsent))
 	}
 	p.peaks(s)
 	if s.Resent > 0 {
-		p.fact("Requests sent again after a failure:", strconv.Itoa(s.Resent))
+		p.fact("Requests resent after a failure:", strconv.Itoa(s.Resent))
 	}
 	if s.RetriedConns > 0 {
-		p.fact("Requests on a second connection:", strconv.Itoa(s.RetriedConns))
+		p.fact("Requests resent on a new connection:", strconv.Itoa(s.RetriedConns))
 	}
 }
 
-// peaks writes the exact peaks, with a word where the classic ones say otherwise.
-func (p printer) peaks(s *metric.Summary) {
+// peaks writes the exact peaks, and explains vLLM's peaks if they differ.
+func (p *printer) peaks(s *metric.Summary) {
 	if s.Peaks == nil {
-		p.fact("Most requests in flight at once:", notMeasured)
+		p.detail("Peak requests in flight:", notMeasured)
 		return
 	}
 	inFlight, tokens := strconv.Itoa(s.Peaks.InFlight), fixed(&s.Peaks.TokensPerS)
-	if s.Peaks.InFlight == 0 { // a result that others wrote has their peaks alone
+	if s.Peaks.InFlight == 0 { // results of other tools have only vLLM's peaks
 		inFlight, tokens = notMeasured, notMeasured
 	}
 	if n := s.Peaks.TouchingASecond; n != s.Peaks.InFlight {
-		inFlight += fmt.Sprintf(" (vLLM's peak of %d is of all that touch one second)", n)
+		inFlight += fmt.Sprintf(" (vLLM reports %d: it counts every request active in a second)", n)
 	}
 	if n := float64(s.Peaks.EventsPerS); fixed(&n) != tokens {
-		tokens += fmt.Sprintf(" (vLLM's peak of %.0f is of events, in fixed seconds)", n)
+		tokens += fmt.Sprintf(" (vLLM reports %.0f: it counts events in fixed seconds)", n)
 	}
-	p.fact("Most requests in flight at once:", inFlight)
-	p.fact("Most output in any second (tok/s):", tokens)
+	p.detail("Peak requests in flight:", inFlight)
+	p.detail("Peak output in any second (tok/s):", tokens)
 }
 
-// events writes how tokens came in events, where some came together.
-func (p printer) events(s *metric.Summary) {
+// events writes the tokens per event and the gaps, if an event had more than one token.
+func (p *printer) events(s *metric.Summary) {
 	if n := s.Dist(metric.TokensPerEvent).Stats; n != nil && n.Max > 1 {
 		p.fact("Tokens per event p50/p99/max:", spread(s, metric.TokensPerEvent))
 		p.fact("Gap by event p50/p99/max (ms):", spread(s, metric.ITL))
@@ -267,7 +353,7 @@ func (p printer) events(s *metric.Summary) {
 	}
 }
 
-func (p printer) tokens(t *metric.Tokens) {
+func (p *printer) tokens(t *metric.Tokens) {
 	var input, output []string
 	if t.InputByServer > 0 {
 		input = append(input, fmt.Sprintf("server (%d)", t.InputByServer))
@@ -278,17 +364,19 @@ func (p printer) tokens(t *metric.Tokens) {
 	for _, c := range t.OutputBy {
 		source := c.Source
 		if source == "" {
-			source = tacho.CountSource("nobody")
+			source = tacho.CountSource("unknown")
 		}
 		output = append(output, fmt.Sprintf("%s (%d)", source, c.Requests))
 	}
-	p.fact("Input counted by (requests):", orNotMeasured(strings.Join(input, ", ")))
-	p.fact("Output counted by (requests):", orNotMeasured(strings.Join(output, ", ")))
+	p.detail("Input tokens counted by (requests):", orNotMeasured(strings.Join(input, ", ")))
+	if !p.brief || len(t.OutputBy) > 1 || len(t.OutputBy) == 1 && t.OutputBy[0].Source != tacho.FromUsage {
+		p.fact("Output tokens counted by (requests):", orNotMeasured(strings.Join(output, ", ")))
+	}
 	if c := t.Prompt; c.Differ > 0 {
-		p.fact("Prompts counted otherwise by the server:", fmt.Sprintf("%d of %d, worst %+d tokens", c.Differ, c.Requests, c.Worst))
+		p.fact("Prompts with another count by server:", fmt.Sprintf("%d of %d, worst %+d tokens", c.Differ, c.Requests, c.Worst))
 	}
 	if t.Short+t.Long > 0 {
-		p.fact("Exact outputs too short/too long:", fmt.Sprintf("%d / %d of %d", t.Short, t.Long, t.Exact))
+		p.fact("Output length off (too short/too long):", fmt.Sprintf("%d / %d of %d", t.Short, t.Long, t.Exact))
 	}
 	if t.MoreEvents > 0 {
 		p.fact("Requests with more events than tokens:", strconv.Itoa(t.MoreEvents))
@@ -297,11 +385,11 @@ func (p printer) tokens(t *metric.Tokens) {
 		p.fact("Input tokens cached by the server:", strconv.Itoa(t.Cached))
 	}
 	if t.Reasoning > 0 {
-		p.fact("Output tokens that are reasoning:", strconv.Itoa(t.Reasoning))
+		p.fact("Reasoning output tokens:", strconv.Itoa(t.Reasoning))
 	}
 }
 
-func (p printer) failures(s *metric.Summary) {
+func (p *printer) failures(s *metric.Summary) {
 	for _, f := range s.Failures {
 		cause := safe(string(f.Cause))
 		if f.Phase != "" {
@@ -311,36 +399,39 @@ func (p printer) failures(s *metric.Summary) {
 			cause += " " + strconv.Itoa(f.Status)
 		}
 		p.fact(cause+":", fmt.Sprintf("%d, first at %.2f s", f.Count, f.FirstS))
-		p.line("  " + safe(f.Example))
+		p.wrapped(margin, safe(f.Example), margin)
 	}
 	if s.Canceled > 0 {
 		p.fact("canceled when the run was stopped:", strconv.Itoa(s.Canceled))
 	}
 }
 
-// notes writes what is to be said of a run as a whole, if there is something.
-func (p printer) notes(list []metric.Reason) bool {
+// notes writes the notes on the run. It reports whether there were any.
+func (p *printer) notes(list []metric.Reason) bool {
 	if len(list) > 0 {
-		p.line("Of the run:")
+		p.line("Notes on the run:")
 		p.reasons(list)
 	}
 	return len(list) > 0
 }
 
-func (p printer) verdict(v *metric.Verdict) {
-	p.fact("Verdict:", string(v.Severity))
-	p.reasons(v.Reasons)
+// verdict writes the verdict on a level, its conclusion and the reasons, worst first.
+func (p *printer) verdict(level *outcome.Level) {
+	v := &level.Summary.Verdict
+	p.line("Verdict: " + string(v.Severity))
+	p.wrapped("", safe(strings.Join(conclusion.OfLevels([]outcome.Level{*level}).Text, " ")), "")
+	p.reasons(slices.SortedStableFunc(slices.Values(v.Reasons), func(a, b metric.Reason) int { return rank(a.Severity) - rank(b.Severity) }))
 }
 
-func (p printer) reasons(list []metric.Reason) {
+func (p *printer) reasons(list []metric.Reason) {
 	for _, r := range list {
-		p.line(fmt.Sprintf("  %-9s%s: %s", strings.ToLower(string(r.Severity)), safe(r.Code), safe(r.Text)))
+		p.wrapped(fmt.Sprintf("%s%-9s%s: ", margin, strings.ToLower(string(r.Severity)), safe(r.Code)), safe(r.Text), strings.Repeat(margin, 2))
 	}
 }
 
-// levels writes one line for each level: the runs at a glance.
-func (p printer) levels(runs []outcome.Run) error {
-	table := glance(runs)
+// levels writes one line per level.
+func (p *printer) levels(runs []outcome.Run) error {
+	table := summaryTable(runs)
 	lines, err := table.strings(false)
 	if err != nil {
 		return err
@@ -350,33 +441,38 @@ func (p printer) levels(runs []outcome.Run) error {
 	return nil
 }
 
-// levelTable writes a table of levels, and what its marks mean.
-func (p printer) levelTable(lines [][]string) {
+// levelTable writes a table of levels and explains its marks.
+func (p *printer) levelTable(lines [][]string) {
 	p.table(lines)
-	if marks(lines) {
+	if hasMarks(lines) {
 		p.line(noIntervalWords)
 	}
 }
 
-// table writes columns as wide as their widest cell, numbers to the right and
-// the last column to the left.
-func (p printer) table(cells [][]string) {
+// table writes columns as wide as their widest cell. The last column is left-aligned,
+// the others right-aligned. The last column is wrapped if it does not fit.
+func (p *printer) table(cells [][]string) {
 	widths := make([]int, len(cells[0]))
 	for _, line := range cells {
 		for i, cell := range line {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			widths[i] = max(widths[i], termtext.Width(cell))
 		}
 	}
 	for _, line := range cells {
 		var b strings.Builder
 		for i, cell := range line[:len(line)-1] {
-			fmt.Fprintf(&b, "%*s  ", widths[i], cell)
+			b.WriteString(strings.Repeat(" ", widths[i]-termtext.Width(cell)) + cell + margin)
 		}
-		p.line(b.String() + line[len(line)-1])
+		head := b.String()
+		if wide := termtext.Width(head); p.wrap-wide >= leastValue {
+			p.wrapped(head, line[len(line)-1], strings.Repeat(" ", wide))
+			continue
+		}
+		p.line(head + line[len(line)-1])
 	}
 }
 
-// spread is the median, the 99th percentile and the maximum of a metric.
+// spread formats the median, the 99th percentile and the maximum of a metric.
 func spread(s *metric.Summary, m *metric.Metric) string {
 	stats := s.Dist(m).Stats
 	if stats == nil {
@@ -386,8 +482,8 @@ func spread(s *metric.Summary, m *metric.Metric) string {
 	return fixed(&stats.Median) + " / " + fixed(&p99) + " / " + fixed(&stats.Max)
 }
 
-// fromDue is spread of a latency from due. Requests that were never sent would
-// have waited longer than the others, so each figure is a lower bound then.
+// fromDue formats the spread of a latency from the due time. If requests were never
+// sent, each figure is a lower bound, because these requests would have waited longer.
 func fromDue(s *metric.Summary, m *metric.Metric) string {
 	text := spread(s, m)
 	if s.Config.Unsent > 0 && text != notMeasured {
@@ -403,7 +499,7 @@ func fixed(v *float64) string {
 	return strconv.FormatFloat(*v, 'f', 2, 64)
 }
 
-// share is a part of one as a percentage.
+// share formats a fraction as a percentage.
 func share(v *float64) string {
 	if v == nil {
 		return notMeasured
@@ -419,12 +515,12 @@ func orNotMeasured(text string) string {
 	return text
 }
 
-// safeLimit is how much of a foreign string is worth a reader's time.
+// safeLimit is the maximum number of bytes printed of a string from outside.
 const safeLimit = 300
 
-// safe makes a foreign string fit to print, on one line.
+// safe escapes and shortens a string from outside to one printable line.
 func safe(text string) string {
-	text = visible.Line(text)
+	text = sanitize.Line(text)
 	if len(text) <= safeLimit {
 		return text
 	}

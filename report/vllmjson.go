@@ -11,15 +11,15 @@ import (
 	"strings"
 	"time"
 
-	"tacho"
-	"tacho/metric"
-	"tacho/outcome"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
-// vllmFormat is one object if there is one level, as the reference has it, and
-// otherwise an array with an object for each level.
+// vllmFormat writes one object for one level, like the reference, and an array of
+// objects for several levels.
 var vllmFormat = Format{
-	Name: "vllm", Ext: "vllm.json", Doc: "the result file of vLLM's serving benchmark, an array of them for several levels; --save-detailed has every request in it",
+	Name: "vllm", Ext: "vllm.json", Doc: "the result file of vLLM's serving benchmark, or an array of results for several levels; --save-detailed adds every request",
 	Render: func(w io.Writer, r *Report) error {
 		var results []*VLLMResult
 		for run, level := range r.levels() {
@@ -44,25 +44,25 @@ var vllmFormat = Format{
 	},
 }
 
-// A VLLMResult is a level as the result file of vLLM's serving benchmark: the
-// same keys in the same order, with Python's spelling, so that the scripts that
-// read those files read ours.
+// A VLLMResult writes a level as a result file of vLLM's serving benchmark, with the
+// same keys in the same order and Python's spelling, so scripts for those files also
+// read this one.
 type VLLMResult struct {
 	*outcome.About
 	*outcome.Level
-	// Detailed is whether all of the arrays with an entry for each request are
-	// wanted. The reference has those of latencies and queue times in every file.
+	// Detailed adds all arrays with an entry per request. The arrays of latencies and
+	// queue times are in every file, like in the reference.
 	Detailed bool
 }
 
-// NewVLLMResult is the result of a level of a run.
+// NewVLLMResult returns the result of a level of a run.
 func NewVLLMResult(run *outcome.Run, level *outcome.Level, detailed bool) *VLLMResult {
 	return &VLLMResult{run.Of(level), level, detailed}
 }
 
 const vllmDate = "20060102-150405"
 
-// Write writes the result: one line, without a newline at its end.
+// Write writes the result on one line, without a newline at the end.
 func (v *VLLMResult) Write(w io.Writer) error {
 	out := &pythonObject{out: bufio.NewWriter(w)}
 	v.identity(out)
@@ -80,14 +80,14 @@ func (v *VLLMResult) Write(w io.Writer) error {
 	if !pools {
 		v.peaks(out)
 	}
-	v.beside(out)
+	v.extras(out)
 	v.latencies(out)
 	return out.close()
 }
 
 func (v *VLLMResult) identity(o *pythonObject) {
 	c := &v.Summary.Config
-	if c.Predicted { // no file of the reference has this, and none should be without
+	if c.Predicted { // not a key of the reference, but a prediction must be marked
 		o.raw("predicted", "true")
 	}
 	o.text("date", v.Epoch.Format(vllmDate))
@@ -96,7 +96,7 @@ func (v *VLLMResult) identity(o *pythonObject) {
 	o.textOrNull("label", v.Label)
 	o.text("model_id", v.Model)
 	o.textOrNull("tokenizer_id", cmp.Or(v.Tokenizer, v.Model))
-	o.whole("num_prompts", cmp.Or(v.Prompts, v.Summary.Requests)) // a level that ends by time has no number before
+	o.whole("num_prompts", cmp.Or(v.Prompts, v.Summary.Requests)) // the number is not planned if the level is limited by time
 	for _, f := range v.Metadata {
 		o.text(f.Name, f.Value)
 	}
@@ -107,7 +107,7 @@ func (v *VLLMResult) identity(o *pythonObject) {
 	}
 	if c.Burstiness > 0 {
 		o.number("burstiness", c.Burstiness)
-	} else { // as a configuration has what JSON has no number for
+	} else { // Python's spelling of infinity
 		o.raw("burstiness", "Infinity")
 	}
 	if c.MaxConcurrency > 0 {
@@ -140,8 +140,8 @@ func (v *VLLMResult) totals(o *pythonObject) {
 	o.number("total_token_throughput", t.TotalTokensPerS)
 }
 
-// poolingTotals are those of models that read only, for which the reference has
-// keys of their own.
+// poolingTotals are the totals of models that generate no tokens, for which the
+// reference uses other keys.
 func (v *VLLMResult) poolingTotals(o *pythonObject) {
 	s := &v.Summary
 	t := throughputOf(s)
@@ -161,8 +161,8 @@ func (v *VLLMResult) peaks(o *pythonObject) {
 	o.number("rtfx", throughputOf(&v.Summary).AudioSPerS)
 }
 
-// beside is what went on beside the requests.
-func (v *VLLMResult) beside(o *pythonObject) {
+// extras writes the probe requests, the ramp and the counters of the server.
+func (v *VLLMResult) extras(o *pythonObject) {
 	if p := v.Summary.Probe; p != nil && p.Completed > 0 {
 		o.whole("probe_completed", p.Completed)
 		o.whole("probe_failed", p.Failed)
@@ -180,7 +180,7 @@ func (v *VLLMResult) beside(o *pythonObject) {
 	v.drafting(o)
 }
 
-// drafting is what the server's counters tell of drafts and canvases.
+// drafting writes the server's counters of speculative and diffusion decoding.
 func (v *VLLMResult) drafting(o *pythonObject) {
 	if s := v.Summary.Speculation(); s != nil {
 		o.number("spec_decode_acceptance_rate", 100*s.AcceptedShare())
@@ -218,18 +218,18 @@ func (v *VLLMResult) latencies(o *pythonObject) {
 	}
 }
 
-// A detail is what the arrays of numbers have of a record.
+// A detail is the part of a record that the arrays of numbers need.
 type detail struct {
 	session         uint64
 	turn            int
-	read            int // how many were read before it
+	read            int // position in the file
 	input, output   int
 	ttftS, latencyS float64
 	startS, waitedS float64
 	failure         string
 }
 
-// readDetails are the records in the order of the workload.
+// readDetails reads the records and sorts them in the order of the workload.
 func (v *VLLMResult) readDetails() ([]detail, error) {
 	var list []detail
 	for r, err := range v.Records() {
@@ -246,9 +246,9 @@ func (v *VLLMResult) readDetails() ([]detail, error) {
 	return list, nil
 }
 
-// inOrder are the records in the order of list, read once more: what a record has
-// many of is never in memory as a whole. A record that is read before its turn
-// waits. Those are about as many as were in flight.
+// inOrder reads the records again and yields them in the order of list. Token times and
+// texts are therefore never all in memory. A record that is read before its turn is
+// buffered; about as many records are buffered as were in flight.
 func (v *VLLMResult) inOrder(list []detail) iter.Seq2[*tacho.Record, error] {
 	place := make([]int, len(list))
 	for i := range list {
@@ -263,7 +263,7 @@ func (v *VLLMResult) inOrder(list []detail) iter.Seq2[*tacho.Record, error] {
 				return
 			}
 			if read == len(place) {
-				return // the file has grown since
+				return // the file grew after the first read
 			}
 			waiting[place[read]] = r
 			read++
@@ -277,9 +277,9 @@ func (v *VLLMResult) inOrder(list []detail) iter.Seq2[*tacho.Record, error] {
 	}
 }
 
-// newDetail follows the reference: a failed request has no output, no latency,
-// and the times of whatever had arrived before it failed; where no tokens come
-// out, it has no prompt either.
+// newDetail follows the reference: a failed request counts without output and latency,
+// but with the times of the tokens before the failure. If the model generates no tokens,
+// the prompt length of a failed request is 0, too.
 func (v *VLLMResult) newDetail(r *tacho.Record) detail {
 	d := detail{session: r.Session, turn: r.Turn}
 	started := r.Due
@@ -348,7 +348,7 @@ func (v *VLLMResult) details(o *pythonObject) error {
 	return nil
 }
 
-// appendGaps appends the times between the tokens of a request, as a list.
+// appendGaps appends the times between the tokens of a request as a list.
 func appendGaps(b []byte, r *tacho.Record) []byte {
 	b = append(b, '[')
 	for i := 1; i < len(r.Events); i++ {
@@ -370,7 +370,7 @@ func numbers(o *pythonObject, key string, list []detail, of func(*detail) float6
 
 func seconds(d time.Duration) float64 { return float64(d) / 1e9 }
 
-// FileName is what the reference would call the file of this result.
+// FileName returns the reference's name for the file of this result.
 func (v *VLLMResult) FileName() string {
 	c := &v.Summary.Config
 	rate := "inf"
@@ -386,12 +386,12 @@ func (v *VLLMResult) FileName() string {
 	}
 	model := v.Model[strings.LastIndexByte(v.Model, '/')+1:]
 	name := cmp.Or(v.Label, v.Backend) + "-" + load + "-" + model + "-" + v.Epoch.Format(vllmDate) + ".json"
-	// A label or model must not lead out of the directory.
+	// A label or model must not escape the directory.
 	return strings.NewReplacer("/", "-", `\`, "-", "\x00", "-").Replace(name)
 }
 
-// A pythonObject writes one JSON object as json.dump does. The writer under it
-// keeps the first error.
+// A pythonObject writes one JSON object like Python's json.dump. Its writer keeps the
+// first error.
 type pythonObject struct {
 	out   *bufio.Writer
 	begun bool
@@ -438,10 +438,10 @@ func array[T any](o *pythonObject, key string, items []T, appendItem func([]byte
 			}
 		}
 	}
-	_ = arrayOf(o, key, all, appendItem) // no item has an error
+	_ = arrayOf(o, key, all, appendItem) // items cannot fail
 }
 
-// arrayOf writes a list, item by item: detailed results are large.
+// arrayOf writes a list item by item, because detailed results are large.
 func arrayOf[T any](o *pythonObject, key string, items iter.Seq2[*T, error], appendItem func([]byte, *T) []byte) error {
 	o.raw(key, "[")
 	var buf []byte

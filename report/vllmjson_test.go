@@ -16,10 +16,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho"
-	"tacho/metric"
-	"tacho/outcome"
-	"tacho/report"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/report"
 )
 
 func each(list []*tacho.Record) iter.Seq2[*tacho.Record, error] {
@@ -32,14 +32,14 @@ func each(list []*tacho.Record) iter.Seq2[*tacho.Record, error] {
 	}
 }
 
-// vllmResult has everything a result can have.
+// vllmResult returns a result with every possible key.
 func vllmResult() *report.VLLMResult {
 	stage := fullStage()
 	list := records(6)
 	list[1].Text = "quote \" slash \\ tab \t bell \a é € 😀 \u007f \xff"
 	list[2].Failure = &tacho.Failure{Cause: tacho.Truncated, Message: "no [DONE]"}
 	list[3].Failure, list[3].Events, list[3].Sent = &tacho.Failure{Cause: tacho.Refused, Message: "refused"}, nil, tacho.Never
-	slices.Reverse(list) // they finish in any order
+	slices.Reverse(list) // requests finish in any order
 	epoch := time.Date(2025, 11, 13, 17, 16, 28, 0, time.UTC)
 	stage.Epoch, stage.Monotonic, stage.Prompts, stage.Records = epoch, 1000.5, 40, func() iter.Seq2[*tacho.Record, error] { return each(list) }
 	stage.Ramp = &outcome.Ramp{Strategy: "linear", StartRPS: 1, EndRPS: 20, Changes: []outcome.RateChange{{RPS: 1, At: 123456 * time.Microsecond}, {RPS: 2, At: time.Second}}}
@@ -58,7 +58,7 @@ func writeResult(t *testing.T, v *report.VLLMResult) string {
 	return b.String()
 }
 
-// keysOf are the keys of a JSON object, in order.
+// keysOf returns the keys of a JSON object, in order.
 func keysOf(t *testing.T, text string) []string {
 	t.Helper()
 	dec := json.NewDecoder(strings.NewReader(text))
@@ -117,7 +117,7 @@ func TestVLLMResultGolden(t *testing.T) {
 	golden(t, "vllm-empty", writeResult(t, report.NewVLLMResult(&outcome.Run{About: outcome.About{Backend: "vllm"}}, &outcome.Level{Summary: summary}, false)))
 }
 
-// The detailed arrays are in the order of the workload, one entry a request.
+// The detailed arrays have one entry per request, in the order of the workload.
 func TestVLLMResultDetails(t *testing.T) {
 	var got struct {
 		InputLens  []int       `json:"input_lens"`
@@ -184,8 +184,8 @@ func TestVLLMFileName(t *testing.T) {
 	}
 }
 
-// A detailed result of a long run has every token time, in the order of the
-// workload, and never all of them in memory.
+// A detailed result contains every token time in the order of the workload, without all
+// of them in memory at once.
 func TestDetailedResultStreams(t *testing.T) {
 	const requests, tokens, flight = 1024, 800, 8
 	most := uint64(0)
@@ -193,7 +193,7 @@ func TestDetailedResultStreams(t *testing.T) {
 	level.Records = func() iter.Seq2[*tacho.Record, error] {
 		return func(yield func(*tacho.Record, error) bool) {
 			for i := range requests {
-				session := i ^ (flight - 1) // of those in flight the last ends first
+				session := i ^ (flight - 1) // the last request in flight ends first
 				r := &tacho.Record{Session: uint64(session), Timeline: tacho.NewTimeline(0), Text: fmt.Sprint("text ", session)}
 				for k := range tokens {
 					r.Events = append(r.Events, tacho.Event{At: time.Duration(session*k) * ms})
@@ -222,7 +222,7 @@ func TestDetailedResultStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	if grown, all := int(most-before.HeapAlloc), 8*requests*tokens; grown > all/4 {
-		t.Errorf("%d bytes were in memory where all times are %d", grown, all)
+		t.Errorf("%d bytes in memory; all times take %d", grown, all)
 	}
 	text, err := os.ReadFile(file.Name())
 	if err != nil {
@@ -245,8 +245,9 @@ func TestDetailedResultStreams(t *testing.T) {
 	}
 }
 
-// Several levels are an array, one is an object: a file of either is one JSON
-// document. A level without a number of prompts has the number of its requests.
+// Several levels are an array and one level is an object, so a file is always one JSON
+// document. If a level has no number of prompts, num_prompts is the number of its
+// requests.
 func TestVLLMLevels(t *testing.T) {
 	format, err := report.FormatNamed("vllm")
 	if err != nil {

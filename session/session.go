@@ -1,35 +1,35 @@
-// Package session says what is due after what in a session: turns, pauses and
-// joins. It is a state machine without a goroutine and without a clock. The
-// engine drives it on the wall clock, prediction on a virtual one.
+// Package session computes when each turn of a session is due: after which turns, after which pause. A State is a
+// state machine without goroutines and without a clock. The engine drives a State on the wall clock, and prediction
+// drives a State on a virtual clock.
 package session
 
 import (
 	"fmt"
 	"time"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// A State is a session under way. Times are offsets from the start of the
-// stage. It is not safe for concurrent use.
+// A State is a running session. Times are offsets from the start of the stage. A State is not safe for concurrent
+// use.
 type State struct {
 	turns   []tacho.Turn
-	due     time.Duration // when the session was to begin
-	begun   time.Duration // when it was let go
-	open    []int         // how many turns each turn still waits for
-	follow  [][]int       // the turns that wait for each turn
+	due     time.Duration // when the session was due
+	begun   time.Duration // when the session got its slot
+	open    []int         // number of unfinished turns each turn waits for
+	follow  [][]int       // turns waiting for each turn
 	latest  []time.Duration
 	answers []tacho.Answer
 }
 
-// Due is a turn that may be sent, and when.
+// Due is a turn ready to be sent, and its due time.
 type Due struct {
 	Turn int
 	At   time.Duration
 }
 
-// New takes a session up. It complains about turns that wait for later ones,
-// and about those that quote the answer of a turn they do not wait for.
+// New returns the State of a session. New returns an error if a turn waits for a later turn, or quotes the answer
+// of a turn without waiting for it.
 func New(s *tacho.Session) (*State, error) {
 	if err := checkOrder(s); err != nil {
 		return nil, err
@@ -45,11 +45,11 @@ func New(s *tacho.Session) (*State, error) {
 	return t, nil
 }
 
-// Turns is how many turns the session has.
+// Turns returns the number of turns in the session.
 func (t *State) Turns() int { return len(t.turns) }
 
-// Start lets a session go that was due at due and got its slot at begun. It
-// returns the turns that wait for no other; the first turn is one of them.
+// Start starts a session due at due that got its slot at begun. Start returns the turns waiting for no other turn,
+// including the first.
 func (t *State) Start(due, begun time.Duration) []Due {
 	t.due, t.begun = due, begun
 	out := []Due{{0, due}}
@@ -61,9 +61,8 @@ func (t *State) Start(due, begun time.Duration) []Due {
 	return out
 }
 
-// Ended notes that a turn was answered, and returns the turns that waited only
-// for this. A turn that failed is never ended: what waits for it would quote an
-// answer that never came, and so is never due.
+// Ended records the answer of a turn and returns the turns now due. Do not call Ended for a failed turn: the turns
+// waiting for a failed turn would quote a missing answer, so they are never due.
 func (t *State) Ended(turn int, at time.Duration, a tacho.Answer) (out []Due) {
 	t.answers[turn] = a
 	for _, i := range t.follow[turn] {
@@ -75,19 +74,19 @@ func (t *State) Ended(turn int, at time.Duration, a tacho.Answer) (out []Due) {
 	return out
 }
 
-// dueAfter is when a turn is due if what it waits for was over at the time.
-func (t *State) dueAfter(i int, over time.Duration) Due {
-	return Due{i, max(over+t.turns[i].Think, t.due+t.turns[i].At)}
+// dueAfter returns the due time of turn i if the turns it waits for ended at the time ended.
+func (t *State) dueAfter(i int, ended time.Duration) Due {
+	return Due{i, max(ended+t.turns[i].Think, t.due+t.turns[i].At)}
 }
 
-// Request is what a turn asks, with the answers that it quotes in their place.
+// Request returns the request of a turn, with quoted answers filled in.
 func (t *State) Request(turn int) *tacho.Request {
 	q := &t.turns[turn].Request
 	q.Quote(t.answers)
 	return q
 }
 
-// waitsFor are the turns that must be over before turn i.
+// waitsFor returns the turns to finish before turn i.
 func waitsFor(turns []tacho.Turn, i int) []int {
 	if i > 0 && turns[i].After == nil {
 		return []int{i - 1}
@@ -96,12 +95,12 @@ func waitsFor(turns []tacho.Turn, i int) []int {
 }
 
 func checkOrder(s *tacho.Session) error {
-	past := make([][]bool, len(s.Turns)) // past[i][k]: turn k is over when turn i starts
+	past := make([][]bool, len(s.Turns)) // past[i][k]: turn k is finished when turn i starts
 	for i := range s.Turns {
 		past[i] = make([]bool, i)
 		for _, before := range waitsFor(s.Turns, i) {
 			if before < 0 || before >= i {
-				return fmt.Errorf("session %d: turn %d waits for turn %d, which is not before it", s.ID, i, before)
+				return fmt.Errorf("session %d: turn %d waits for turn %d, which must come before it", s.ID, i, before)
 			}
 			or(past[i], past[before])
 			past[i][before] = true
@@ -115,7 +114,7 @@ func checkOrder(s *tacho.Session) error {
 	return nil
 }
 
-// or sets in a what is set in b, which is not longer.
+// or sets a[i] for each i set in b. b is not longer than a.
 func or(a, b []bool) {
 	for i, set := range b {
 		a[i] = a[i] || set

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
-	"tacho/session"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/session"
 )
 
 const second = time.Second
@@ -17,8 +17,8 @@ func turn(think time.Duration, after []int, at time.Duration) tacho.Turn {
 	return tacho.Turn{Think: think, After: after, At: at}
 }
 
-// drive runs a session on a clock that does not exist: every turn takes takes,
-// those in fail are not answered. It returns when each turn was due.
+// drive runs a session on a virtual clock. Each turn lasts takes; turns in fail fail. drive returns the due time of
+// each turn.
 func drive(t *testing.T, turns []tacho.Turn, begun, takes time.Duration, fail ...int) map[int]time.Duration {
 	t.Helper()
 	s, err := session.New(&tacho.Session{Turns: turns})
@@ -58,7 +58,7 @@ func TestDue(t *testing.T) {
 			turns: []tacho.Turn{turn(0, nil, 0), turn(0, []int{0}, 0), turn(5*second, []int{0}, 0), turn(0, []int{1, 2}, 0)},
 			want:  map[int]time.Duration{0: 0, 1: second, 2: 6 * second, 3: 7 * second},
 		},
-		"waits for nobody": {
+		"waits for no turn": {
 			turns: []tacho.Turn{turn(0, nil, 0), turn(4*second, []int{}, 0)}, begun: 10 * second,
 			want: map[int]time.Duration{0: 0, 1: 14 * second},
 		},
@@ -66,7 +66,7 @@ func TestDue(t *testing.T) {
 			turns: []tacho.Turn{turn(0, nil, 0), turn(0, nil, 9*second), turn(0, nil, second)},
 			want:  map[int]time.Duration{0: 0, 1: 9 * second, 2: 10 * second},
 		},
-		"what waits for a failed turn is never due": {
+		"a turn waiting for a failed turn is never due": {
 			turns: []tacho.Turn{turn(0, nil, 0), turn(0, []int{0}, 0), turn(0, []int{0}, 0), turn(0, []int{1, 2}, 0)}, fail: []int{2},
 			want: map[int]time.Duration{0: 0, 1: second, 2: second},
 		},
@@ -89,7 +89,7 @@ func TestOrder(t *testing.T) {
 	quoting := turn(0, []int{}, 0)
 	quoting.Request.Input.Messages = []tacho.Message{{Role: "assistant", Answer: 1}}
 	for want, turns := range map[string][]tacho.Turn{
-		"which is not before it":     {turn(0, nil, 0), turn(0, []int{1}, 0)},
+		"which must come before it":  {turn(0, nil, 0), turn(0, []int{1}, 0)},
 		"without waiting for it":     {turn(0, nil, 0), quoting},
 		"turn 1 waits for turn -1, ": {turn(0, nil, 0), turn(0, []int{-1}, 0)},
 	} {

@@ -5,24 +5,24 @@ import (
 	"net/http"
 	"time"
 
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
-// statusOverloaded is Anthropic's own.
+// statusOverloaded is a status code used only by Anthropic.
 const statusOverloaded = 529
 
 var anthropicMessages = &dialect{
 	paths:      []string{wire.AnthropicMessagesPath},
 	mime:       sseMime,
 	read:       readAnthropic,
-	refusal:    anthropicRefusal,
+	errorBody:  anthropicErrorBody,
 	overloaded: statusOverloaded,
-	broken: func(p *pose, c *complaint) []byte {
-		return wire.AppendSSE(nil, "error", anthropicRefusal(p, c))
+	streamError: func(p *emulatedServer, c *apiError) []byte {
+		return wire.AppendSSE(nil, "error", anthropicErrorBody(p, c))
 	},
 }
 
-func anthropicRefusal(_ *pose, c *complaint) []byte {
+func anthropicErrorBody(_ *emulatedServer, c *apiError) []byte {
 	kind := "api_error"
 	switch c.status {
 	case http.StatusBadRequest:
@@ -37,7 +37,7 @@ func anthropicRefusal(_ *pose, c *complaint) []byte {
 	return appendJSON(nil, anthropicErrorResponse{Type: "error", Error: anthropicError{Type: kind, Message: c.message}})
 }
 
-// anthropicPages are what this server says in its own way.
+// anthropicPages replace the common pages.
 var anthropicPages = map[string]page{
 	"GET /v1/models": func(s *Server, w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, map[string]any{
@@ -62,7 +62,7 @@ func (p *prompt) addAnthropic(q *wire.AnthropicRequest) {
 	}
 }
 
-func readAnthropic(in *incoming) (*ask, error) {
+func readAnthropic(in *incoming) (*generation, error) {
 	var q wire.AnthropicRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
@@ -72,60 +72,60 @@ func readAnthropic(in *incoming) (*ask, error) {
 	}
 	p := in.newPrompt()
 	p.addAnthropic(&q)
-	a, err := in.ask(p, wish{model: q.Model, limit: q.MaxTokens, stream: q.Stream})
+	a, err := in.generation(p, params{model: q.Model, limit: q.MaxTokens, stream: q.Stream})
 	if err != nil {
 		return nil, err
 	}
 	a.stopAtFirst(stops{strings: q.StopSequences})
-	v := &anthropicVoice{ask: a}
+	v := &anthropicEncoder{generation: a}
 	text := textHole
 	v.token = newTemplate(string(appendEvent(nil, wire.AnthropicContentBlockDelta, anthropicEvent{
 		Type: wire.AnthropicContentBlockDelta, Index: new(int), Delta: &anthropicDelta{Type: wire.AnthropicTextDelta, Text: &text},
 	})), textHole)
-	a.voice = v
+	a.encoder = v
 	return a, nil
 }
 
-type anthropicVoice struct {
-	*ask
+type anthropicEncoder struct {
+	*generation
 	token template
 }
 
-func (v *anthropicVoice) message() *anthropicResponse {
+func (v *anthropicEncoder) message() *anthropicResponse {
 	return &anthropicResponse{
 		ID: "msg_" + v.id, Type: "message", Role: "assistant", Model: v.model, Content: []wire.AnthropicBlock{},
 		Usage: v.usage(1),
 	}
 }
 
-func (v *anthropicVoice) usage(output int) *anthropicUsage {
+func (v *anthropicEncoder) usage(output int) *anthropicUsage {
 	if v.fx.noUsage {
 		return nil
 	}
 	return &anthropicUsage{InputTokens: v.Tokens - v.cached, CacheReadInputTokens: v.cached, OutputTokens: output}
 }
 
-// early begins the message before the model has run.
-func (v *anthropicVoice) early(b []byte) []byte {
+// early writes the start of the message before the model runs.
+func (v *anthropicEncoder) early(b []byte) []byte {
 	b = appendEvent(b, wire.AnthropicMessageStart, anthropicEvent{Type: wire.AnthropicMessageStart, Message: v.message()})
 	return appendEvent(b, wire.AnthropicPing, anthropicEvent{Type: wire.AnthropicPing})
 }
 
-func (v *anthropicVoice) tokens(b []byte, from, to int) []byte {
+func (v *anthropicEncoder) tokens(b []byte, from, to int) []byte {
 	if from == 0 {
 		b = appendEvent(b, wire.AnthropicContentBlockStart, anthropicEvent{
 			Type: wire.AnthropicContentBlockStart, Index: new(int), ContentBlock: &wire.AnthropicBlock{Type: "text"},
 		})
 	}
-	if v.onlyEnds(from, to) || v.unheard(from, to) {
+	if v.onlyEnds(from, to) || v.noVisibleText(from, to) {
 		return b
 	}
 	b = v.text(append(b, v.token[0]...), from, to)
 	return append(b, v.token[1]...)
 }
 
-// reason is why the answer ended, and the string that ended it if one did.
-func (v *anthropicVoice) reason() (reason, sequence *string) {
+// reason returns why the answer ended, and the stop string if there was one.
+func (v *anthropicEncoder) reason() (reason, sequence *string) {
 	words, stop := "max_tokens", v.stoppedBy()
 	switch {
 	case stop != "":
@@ -136,7 +136,7 @@ func (v *anthropicVoice) reason() (reason, sequence *string) {
 	return &words, sequence
 }
 
-func (v *anthropicVoice) last(b []byte) []byte {
+func (v *anthropicEncoder) last(b []byte) []byte {
 	reason, sequence := v.reason()
 	b = appendEvent(b, wire.AnthropicContentBlockStop, anthropicEvent{Type: wire.AnthropicContentBlockStop, Index: new(int)})
 	b = appendEvent(b, wire.AnthropicMessageDelta, anthropicEvent{
@@ -145,10 +145,10 @@ func (v *anthropicVoice) last(b []byte) []byte {
 	return appendEvent(b, wire.AnthropicMessageStop, anthropicEvent{Type: wire.AnthropicMessageStop})
 }
 
-func (v *anthropicVoice) whole(b []byte) []byte {
+func (v *anthropicEncoder) whole(b []byte) []byte {
 	m := v.message()
 	m.Content = []wire.AnthropicBlock{{Type: "text", Text: textHole}}
 	m.StopReason, m.StopSequence = v.reason()
 	m.Usage = v.usage(v.counted(v.output))
-	return v.retell(b, appendJSON(nil, m), 0, v.output)
+	return v.fillHoles(b, appendJSON(nil, m), 0, v.output)
 }

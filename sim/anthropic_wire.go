@@ -1,8 +1,9 @@
 package sim
 
-import "tacho/wire"
+import "github.com/tacho-bench/tacho/internal/wire"
 
-// An anthropicResponse is the whole answer, and part of the first event of a stream.
+// An anthropicResponse is the whole answer, and part of the first event of a
+// stream.
 type anthropicResponse struct {
 	ID           string                `json:"id"`
 	Type         string                `json:"type"` // message
@@ -14,8 +15,8 @@ type anthropicResponse struct {
 	Usage        *anthropicUsage       `json:"usage,omitempty"`
 }
 
-// anthropicUsage is the server's count of tokens. The input is the sum of its three
-// parts; in an AnthropicMessageDelta the output is cumulative.
+// anthropicUsage is the server's token count. The input is the sum of its three
+// parts. In an AnthropicMessageDelta the output is cumulative.
 type anthropicUsage struct {
 	InputTokens              int `json:"input_tokens"`
 	CacheCreationInputTokens int `json:"cache_creation_input_tokens"`
@@ -23,8 +24,8 @@ type anthropicUsage struct {
 	OutputTokens             int `json:"output_tokens"`
 }
 
-// An anthropicEvent is the data of one event of a stream. Which fields there are
-// depends on the type.
+// An anthropicEvent is the data of one event of a stream. The type determines which
+// fields are set.
 type anthropicEvent struct {
 	Type         string               `json:"type"`
 	Message      *anthropicResponse   `json:"message,omitempty"`
@@ -35,7 +36,8 @@ type anthropicEvent struct {
 	Error        *anthropicError      `json:"error,omitempty"`
 }
 
-// An anthropicDelta is what an AnthropicContentBlockDelta or an AnthropicMessageDelta adds.
+// An anthropicDelta is the payload of an AnthropicContentBlockDelta or an
+// AnthropicMessageDelta.
 type anthropicDelta struct {
 	Type         string  `json:"type,omitempty"`
 	Text         *string `json:"text,omitempty"`
@@ -45,13 +47,13 @@ type anthropicDelta struct {
 	StopSequence *string `json:"stop_sequence,omitempty"`
 }
 
-// An anthropicErrorResponse is the body of a failure.
+// An anthropicErrorResponse is the body of an error response.
 type anthropicErrorResponse struct {
 	Type  string         `json:"type"` // error
 	Error anthropicError `json:"error"`
 }
 
-// An anthropicError is what went wrong.
+// An anthropicError describes an error.
 type anthropicError struct {
 	Type    string `json:"type"` // overloaded_error, invalid_request_error, ...
 	Message string `json:"message"`

@@ -10,11 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tacho/internal/memnet"
-	"tacho/sim/step"
+	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/sim/step"
 )
 
-// A short request must not be able to ask for an answer that fills the memory.
+// A short request cannot demand an answer that fills the memory.
 func TestAnswersOfVectorsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := start(t, Options{})
@@ -39,8 +39,7 @@ func TestAnswersOfVectorsAreBounded(t *testing.T) {
 	})
 }
 
-// Half a request ends some time, while a connection that waits for its next
-// request stays.
+// An incomplete request times out. An idle connection between requests stays open.
 func TestHalfRequestsEnd(t *testing.T) {
 	const whole = "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 29\r\n\r\n" + `{"prompt":"x","max_tokens":1}`
 	for _, tt := range []struct {
@@ -83,8 +82,8 @@ func TestHalfRequestsEnd(t *testing.T) {
 	}
 }
 
-// An answer that takes longer than a client may take to send is not cut off.
-func TestLongAnswersOutliveThePatience(t *testing.T) {
+// An answer may take longer than the timeout for the request body.
+func TestLongAnswersOutliveBodyTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := start(t, Options{TTFT: time.Hour, ITL: time.Hour})
 		res := post(t, c, "/v1/completions", `{"prompt":"x","max_tokens":5,"stream":true}`)
@@ -94,8 +93,7 @@ func TestLongAnswersOutliveThePatience(t *testing.T) {
 	})
 }
 
-// The clock of a model that is faster, or paused, rounds; nobody waits for less
-// than nothing.
+// A model clock with speed-up or pauses rounds, but queue times are never negative.
 func TestQueueTimeIsNeverNegative(t *testing.T) {
 	for name, opt := range map[string]Options{
 		"fast":   {Speedup: 7.3, TTFT: time.Millisecond},
@@ -121,8 +119,8 @@ func TestQueueTimeIsNeverNegative(t *testing.T) {
 	}
 }
 
-// The same seed gives every prompt an answer of the same length, in whatever
-// order they come; another seed gives others.
+// The length of an answer depends on the seed and the prompt, not on the order of
+// requests.
 func TestSeedFixesLengths(t *testing.T) {
 	lengths := func(seed uint64, order []int) string {
 		var all [10][]byte

@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// A clock is the time the model lives in: it may run faster than the wall
-// clock, and it stands still during a pause. Times are offsets from its start.
+// A clock is the model's time. It may run faster than the wall clock, and it stops
+// during a pause. Times are offsets from its start.
 type clock struct {
 	start time.Time
 	speed float64
 	pause atomic.Pointer[pause] // the latest; nil before the first
 }
 
-// A pause is a time in which the model's clock stood still.
+// A pause is a time in which the model's clock was stopped.
 type pause struct {
-	at     time.Duration // by the model's clock
-	begin  time.Time     // by the wall clock
+	at     time.Duration // model time
+	begin  time.Time     // wall-clock time
 	length time.Duration
-	total  time.Duration // of this and all before it
+	total  time.Duration // length of this and all earlier pauses
 	before *pause
 }
 
 func newClock(speed float64) *clock { return &clock{start: time.Now(), speed: speed} }
 
-// at is the model's time at a moment of the wall clock.
+// at converts a wall-clock time to model time.
 func (c *clock) at(t time.Time) time.Duration {
 	p := c.pause.Load()
 	for p != nil && t.Before(p.begin) {
@@ -39,10 +39,10 @@ func (c *clock) at(t time.Time) time.Duration {
 	return c.faster(t.Sub(c.start) - p.total)
 }
 
-// wall is when the model's clock shows, or will show, at.
+// wall converts a model time to wall-clock time.
 func (c *clock) wall(at time.Duration) time.Time {
 	p := c.pause.Load()
-	for p != nil && at <= p.at { // what is due as a pause begins still happens before it
+	for p != nil && at <= p.at { // an event due at the start of a pause happens before the pause
 		p = p.before
 	}
 	t := c.start.Add(c.slower(at))
@@ -52,8 +52,8 @@ func (c *clock) wall(at time.Duration) time.Time {
 	return t
 }
 
-// stop makes the clock stand still for a while from now on. A pause that is
-// under way is made longer.
+// stop stops the clock for the given time from now on. If the clock is already
+// stopped, stop extends the pause.
 func (c *clock) stop(length time.Duration) {
 	for {
 		before := c.pause.Load()
@@ -71,7 +71,8 @@ func (c *clock) stop(length time.Duration) {
 	}
 }
 
-// faster and slower convert without rounding at the speed of the wall clock.
+// faster and slower convert between wall-clock and model durations. They are exact
+// if the speed is 1.
 func (c *clock) faster(d time.Duration) time.Duration {
 	if c.speed == 1 {
 		return d

@@ -15,22 +15,22 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tacho/sim/step"
-	"tacho/sim/words"
+	"github.com/tacho-bench/tacho/sim/step"
+	"github.com/tacho-bench/tacho/sim/words"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 var update = flag.Bool("update", false, "write the golden transcripts anew")
 
-// A conversation is a request in one dialect, and how to read the answer.
+// A conversation is a request in one dialect, and how to parse the answer.
 type conversation struct {
 	name, engine, path, body string
 	fault                    string
 	whole                    bool // not a stream
 	cumulative               bool // each event repeats the text before it
-	noDone                   bool // the end mark is something else than [DONE]
-	form                     bool // body is a form, and not JSON
+	noDone                   bool // the end marker is not [DONE]
+	form                     bool // body is a form instead of JSON
 }
 
 var conversations = []conversation{
@@ -97,10 +97,10 @@ var testSound = func() []byte {
 	return append(b, make([]byte, 2*samples)...)
 }()
 
-// formType is the type of soundForm.
+// formType is the content type of soundForm.
 const formType = "multipart/form-data; boundary=b"
 
-// soundForm is a form with testSound in it.
+// soundForm is a form with testSound.
 func soundForm(fields ...string) string {
 	var b strings.Builder
 	b.WriteString("--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\n\r\n" + string(testSound) + "\r\n")
@@ -110,8 +110,8 @@ func soundForm(fields ...string) string {
 	return b.String() + "--b--\r\n"
 }
 
-// testProfile is an engine in which everything takes round times: a prefill
-// 100 ms, a words.Decode 10 ms.
+// testProfile is an engine with round durations: a prefill takes 100 ms, a decode
+// 10 ms.
 func testProfile() *step.Profile {
 	return &step.Profile{
 		Policy: "chunked", MaxSequences: 8, StepTokens: 1024,
@@ -121,8 +121,8 @@ func testProfile() *step.Profile {
 	}
 }
 
-// Every dialect is compared with a transcript of what it should say, once when
-// the answer ends at its limit and once when the model stops by itself.
+// Every dialect matches its golden transcript, for an answer that reaches its limit
+// and for one that the model ends.
 func TestTranscripts(t *testing.T) {
 	for _, c := range conversations {
 		for _, model := range []struct {
@@ -155,8 +155,8 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// checkText reads an answer as a client would and compares the text with what
-// the model said.
+// checkText parses an answer as a client would and compares the text with the
+// generated tokens.
 func checkText(t *testing.T, c *conversation, body []byte, tokens int) {
 	t.Helper()
 	var p prompt
@@ -168,7 +168,7 @@ func checkText(t *testing.T, c *conversation, body []byte, tokens int) {
 	default:
 		p.AddText("a b c")
 	}
-	want := (&ask{prompt: p}).text(nil, 0, tokens)
+	want := (&generation{prompt: p}).text(nil, 0, tokens)
 	got, done := readText(t, c, body)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("text (-want +got):\n%s\nin %s", diff, body)
@@ -181,8 +181,7 @@ func checkText(t *testing.T, c *conversation, body []byte, tokens int) {
 	}
 }
 
-// readText is the text of an answer as a client reads it, and whether the
-// answer ended with [DONE].
+// readText returns the text of an answer and whether the answer ended with [DONE].
 func readText(t *testing.T, c *conversation, body []byte) (text string, done bool) {
 	t.Helper()
 	for data := range payloads(body, c.whole) {
@@ -203,7 +202,7 @@ func readText(t *testing.T, c *conversation, body []byte) (text string, done boo
 	return text, done
 }
 
-// payloads are the JSON documents of an answer: the whole, the data of events,
+// payloads yields the JSON documents of an answer: the whole, the data of events,
 // or lines.
 func payloads(body []byte, whole bool) func(func([]byte) bool) {
 	return func(yield func([]byte) bool) {
@@ -226,7 +225,7 @@ func payloads(body []byte, whole bool) func(func([]byte) bool) {
 	}
 }
 
-// textOf finds the text that an event adds, wherever a dialect has it.
+// textOf returns the text of an event in any dialect.
 func textOf(v any) string {
 	at := func(path ...any) string {
 		x := v
@@ -299,7 +298,7 @@ func golden(t *testing.T, path string, got []byte) {
 	}
 }
 
-// Every dialect has a conversation, so that none goes untested.
+// Every dialect has a conversation, so all are tested.
 func TestEveryDialectHasATranscript(t *testing.T) {
 	s, err := New(Options{})
 	if err != nil {
@@ -308,7 +307,7 @@ func TestEveryDialectHasATranscript(t *testing.T) {
 	defer s.Close()
 	for _, d := range dialects {
 		if d == embedding || d == pooling || d == rerank {
-			continue // they say no tokens
+			continue // these dialects send no tokens
 		}
 		for _, pattern := range d.paths {
 			found := false

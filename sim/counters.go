@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// counters are what the server counts for its metrics. They count what really
-// happened, at the time it happened.
+// counters are the source of the server's metrics. They count events at the time of
+// the event.
 type counters struct {
 	inFlight  atomic.Int64
-	requests  atomic.Int64 // that were understood
-	stopped   atomic.Int64 // answers that ended by themselves
-	limited   atomic.Int64 // answers that ended at their limit
-	refused   atomic.Int64 // requests that got an error instead
-	aborted   atomic.Int64 // answers that were broken off
+	requests  atomic.Int64 // parsed successfully
+	stopped   atomic.Int64 // answers ended by the model
+	limited   atomic.Int64 // answers ended by their limit
+	refused   atomic.Int64 // requests answered with an error
+	aborted   atomic.Int64 // interrupted answers
 	prompt    atomic.Int64 // tokens
-	cached    atomic.Int64 // of prompt
+	cached    atomic.Int64 // cached tokens of prompt
 	generated atomic.Int64 // tokens
-	late      atomic.Int64 // nanoseconds that writes came after their tokens
+	late      atomic.Int64 // total delay of writes after their tokens, in nanoseconds
 
-	ttft, gaps, e2e, inference                  *histogram // by when it was written
-	queue, prefill, itl, tpot, decode, computed *histogram // by when the engine had it
+	ttft, gaps, e2e, inference                  *histogram // by the time of the write
+	queue, prefill, itl, tpot, decode, computed *histogram // by the time in the engine
 	inputs, outputs                             *histogram
 }
 
-// newCounters returns counters of what takes place speed times faster than the
-// real thing: times are counted in the model's own.
+// newCounters returns counters for a server that runs speed times faster than real
+// time. Durations are counted in model time.
 func newCounters(speed float64) *counters {
 	seconds := func(bounds ...float64) *histogram { return newHistogram(1e-9*speed, bounds) }
 	long := []float64{0.3, 0.5, 0.8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960}
@@ -44,8 +44,8 @@ func newCounters(speed float64) *counters {
 
 func (c *counters) arrived() { c.inFlight.Add(1) }
 
-// wrote counts a write of n tokens of an answer at the given time; t is as it
-// was before the write.
+// wrote counts a write of n tokens at the given time. t is the state before the
+// write.
 func (c *counters) wrote(t *Truth, at int64, n int) {
 	c.generated.Add(int64(n))
 	if k := len(t.Writes); k > 0 {
@@ -57,8 +57,8 @@ func (c *counters) wrote(t *Truth, at int64, n int) {
 	c.cached.Add(int64(t.Cached))
 }
 
-// made counts what the engine has made of an answer up to the given time, in so
-// many steps more than before.
+// made counts the tokens that the engine generated up to the given time, in the
+// given number of further steps.
 func (c *counters) made(t *Truth, at int64, steps int) {
 	if t.Last == 0 {
 		c.queue.observe(t.Admitted - t.Queued)
@@ -72,11 +72,11 @@ func (c *counters) made(t *Truth, at int64, steps int) {
 	t.Last = at
 }
 
-// ended counts a request that is over.
+// ended counts a finished request.
 func (c *counters) ended(an *answer) {
 	t := an.truth
 	c.inFlight.Add(-1)
-	if an.ask != nil {
+	if an.generation != nil {
 		c.requests.Add(1)
 	}
 	switch {
@@ -84,7 +84,7 @@ func (c *counters) ended(an *answer) {
 		c.stopped.Add(1)
 	case t.Finish == finishLength:
 		c.limited.Add(1)
-	case an.ask == nil || len(t.Writes) == 0 && t.Status != 0:
+	case an.generation == nil || len(t.Writes) == 0 && t.Status != 0:
 		c.refused.Add(1)
 		return
 	default:
@@ -103,9 +103,9 @@ func (c *counters) ended(an *answer) {
 	c.outputs.observe(int64(t.Output))
 }
 
-// A histogram counts values in buckets, as Prometheus has them.
+// A histogram counts values in buckets, like a Prometheus histogram.
 type histogram struct {
-	unit   float64 // of an observed value, in that of the bounds
+	unit   float64 // unit of an observed value, in units of the bounds
 	bounds []float64
 	limits []int64 // the bounds in units
 	counts []atomic.Int64
@@ -125,7 +125,7 @@ func (h *histogram) observe(v int64) {
 	h.sum.Add(v)
 }
 
-// count is how many values there were.
+// count is the number of values.
 func (h *histogram) count() (n int64) {
 	for i := range h.counts {
 		n += h.counts[i].Load()
@@ -136,7 +136,7 @@ func (h *histogram) count() (n int64) {
 // total is the sum of the values.
 func (h *histogram) total() float64 { return float64(h.sum.Load()) * h.unit }
 
-// perSecond is how often something happened in a time.
+// perSecond is the rate of n events in d.
 func perSecond(n int64, d time.Duration) float64 {
 	if d <= 0 {
 		return 0

@@ -6,45 +6,45 @@ import (
 	"strings"
 	"time"
 
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
-// A dialect is one way to ask for an answer and to be told it. Which dialect
-// a request speaks is decided by its path.
+// A dialect is one API for generating answers. The path of a request determines its
+// dialect.
 type dialect struct {
 	paths []string
 	mime  string // of a streamed answer
 	frame frame  // around the JSON of each event of a streamed answer
-	// read understands the body of a request; an error is the client's fault.
-	read func(in *incoming) (*ask, error)
-	// streams is whether every answer is streamed, whatever the body says.
+	// read parses the body of a request. An error is the client's fault.
+	read func(in *incoming) (*generation, error)
+	// streams means that every answer is streamed, even if the body does not ask
+	// for it.
 	streams bool
-	// lateHead is whether the head of a streamed answer waits for the first
-	// token, as it does at servers that want to be able to fail with a status.
+	// lateHead delays the header of a streamed answer until the first token, so
+	// that an earlier error can still set the status.
 	lateHead bool
-	// refusal is the body of an answer with an HTTP status other than 200.
-	refusal func(p *pose, c *complaint) []byte
-	// broken is an error inside a stream that began well, with the end mark of
-	// the stream if the dialect still sends one. It returns nil if the server
-	// just hangs up. Without it, the error is a refusal in a frame.
-	broken func(p *pose, c *complaint) []byte
-	// invalid is the status for a request that cannot be answered; 0 is the
-	// pose's.
+	// errorBody is the body of an answer with an HTTP status other than 200.
+	errorBody func(p *emulatedServer, c *apiError) []byte
+	// streamError is an error inside a stream that began well, with the end marker
+	// if the dialect still sends one. It returns nil if the server just closes the
+	// connection. If streamError is nil, the error is an errorBody in a frame.
+	streamError func(p *emulatedServer, c *apiError) []byte
+	// invalid is the status for an invalid request; 0: the emulated server's.
 	invalid int
-	// overloaded is the status of a full server; 0 is 503.
+	// overloaded is the status of a full server; 0: 503.
 	overloaded int
-	// pick finds the dialect of a body on a path that several share; nil where
-	// the path says it all.
-	pick func(p *pose, body []byte) *dialect
-	// keepAlive is how long a stream may be silent before its first token until
-	// a comment is sent; 0 leaves it to the pose.
+	// pick returns the dialect of a body on a path shared by several dialects; nil
+	// if the path determines the dialect.
+	pick func(p *emulatedServer, body []byte) *dialect
+	// keepAlive is the maximum silence before the first token of a stream until a
+	// comment is sent; 0: the emulated server's.
 	keepAlive time.Duration
-	// inBand is whether a stream's refusals, too, come as a 200 and an error
-	// inside it, unless the body could not be parsed at all.
+	// inBand sends errors of a streamed request as status 200 and an error inside
+	// the stream, unless the body could not be parsed.
 	inBand bool
 }
 
-// dialects are all the ways to ask for an answer.
+// dialects are all supported APIs.
 var dialects = []*dialect{
 	completions, chat, responses, embedding, pooling, rerank, transcription,
 	generate, tgiStream,
@@ -54,7 +54,7 @@ var dialects = []*dialect{
 	tritonStream, tritonGenerate,
 }
 
-// A frame is what stands before and after the JSON of an event.
+// A frame is the text before and after the JSON of an event.
 type frame struct{ begin, end string }
 
 var (
@@ -62,51 +62,51 @@ var (
 	lineFrame = frame{"", "\n"}
 )
 
-// A voice tells an answer in the words of a dialect. Each method appends
-// bytes to b and returns it.
-type voice interface {
-	// early is what leaves with the head, before there is a token.
+// An encoder encodes an answer for a dialect. Each method appends bytes to b and
+// returns the result.
+type encoder interface {
+	// early is the data sent with the header, before the first token.
 	early(b []byte) []byte
 	// tokens is the event of tokens from up to but not including to.
 	tokens(b []byte, from, to int) []byte
-	// last is what comes after the last token.
+	// last is the data after the last token.
 	last(b []byte) []byte
-	// whole is the answer in one piece, for those who did not ask for a stream.
+	// whole is the complete answer, for requests without streaming.
 	whole(b []byte) []byte
 }
 
-// An eventVoice tells every event of a stream, and the whole answer, in the
-// same words.
-type eventVoice struct {
-	*ask
-	frame frame
-	words func(b []byte, from, to int) []byte // appends the JSON that tells some tokens
-	after string                              // what comes after the last token
+// An eventEncoder uses the same JSON for every event of a stream and for the whole
+// answer.
+type eventEncoder struct {
+	*generation
+	frame      frame
+	appendJSON func(b []byte, from, to int) []byte // appends the JSON of some tokens
+	after      string                              // sent after the last token
 }
 
-func (v *eventVoice) early(b []byte) []byte { return b }
+func (v *eventEncoder) early(b []byte) []byte { return b }
 
-func (v *eventVoice) tokens(b []byte, from, to int) []byte {
-	if v.unheard(from, to) && !v.isLast(to) {
+func (v *eventEncoder) tokens(b []byte, from, to int) []byte {
+	if v.noVisibleText(from, to) && !v.isLast(to) {
 		return b
 	}
-	return append(v.words(append(b, v.frame.begin...), from, to), v.frame.end...)
+	return append(v.appendJSON(append(b, v.frame.begin...), from, to), v.frame.end...)
 }
 
-func (v *eventVoice) last(b []byte) []byte { return append(b, v.after...) }
+func (v *eventEncoder) last(b []byte) []byte { return append(b, v.after...) }
 
-func (v *eventVoice) whole(b []byte) []byte { return v.words(b, 0, v.output) }
+func (v *eventEncoder) whole(b []byte) []byte { return v.appendJSON(b, 0, v.output) }
 
 // parse decodes a body into a type of package wire.
 func parse(body []byte, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
-		return unreadable(err)
+		return parseError(err)
 	}
 	return nil
 }
 
-// appendJSON appends v, which must be something that always encodes: the
-// types of package wire, made here, do.
+// appendJSON appends v as JSON. v must always encode, as the wire types created
+// here do.
 func appendJSON(b []byte, v any) []byte {
 	j, err := json.Marshal(v)
 	if err != nil {
@@ -120,12 +120,12 @@ func appendEvent(b []byte, name string, v any) []byte {
 	return wire.AppendSSE(b, name, appendJSON(nil, v))
 }
 
-// A template is the JSON of a value with holes in it, so that an event that is
-// written for every token is encoded once for each answer.
+// A template is the JSON of a value with holes in it. An event that is sent for
+// every token is then encoded once for each answer.
 type template []string
 
-// The marks a template is cut at. Strings have a character that is for private
-// use, numbers a value that nothing real has.
+// Hole markers. Strings use a private-use character, numbers a value that never
+// occurs otherwise.
 const (
 	textHole = "\ue000"
 	intHole  = -918273645
@@ -133,13 +133,13 @@ const (
 	probHole = -918273647 // of log probabilities
 )
 
-// newTemplate cuts encoded JSON at the holes, which must be given in the order
-// in which they appear.
+// newTemplate cuts encoded JSON at the holes, which must be given in order of
+// appearance.
 func newTemplate(encoded string, holes ...any) template {
 	var t template
 	for _, h := range holes {
 		piece, tail, found := strings.Cut(encoded, fmt.Sprint(h))
-		if !found { // the voice that asked for it is wrong, and its first test says so
+		if !found { // a bug in the encoder, found by its first test
 			panic(fmt.Sprintf("sim: no hole %v in %q", h, encoded))
 		}
 		t = append(t, piece)

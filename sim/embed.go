@@ -7,24 +7,24 @@ import (
 	"fmt"
 	"math"
 
-	"tacho/sim/words"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/wire"
+	"github.com/tacho-bench/tacho/sim/words"
 )
 
 const (
 	defaultDimensions = 1024
 	maxDimensions     = 1 << 16
-	maxNumbers        = 2 << 20 // in one answer, which is then some 25 MB of text
+	maxNumbers        = 2 << 20 // in one answer, about 25 MB of text
 )
 
-// embedding answers when the model has read all inputs.
+// embedding answers after the model has read all inputs.
 var embedding = &dialect{
-	paths:   []string{wire.EmbeddingsPath, wire.InfinityPath},
-	read:    readEmbedding,
-	refusal: openAIRefusal,
+	paths:     []string{wire.EmbeddingsPath, wire.InfinityPath},
+	read:      readEmbedding,
+	errorBody: openAIErrorBody,
 }
 
-func readEmbedding(in *incoming) (*ask, error) {
+func readEmbedding(in *incoming) (*generation, error) {
 	var q embeddingsRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func readEmbedding(in *incoming) (*ask, error) {
 	if err := fits(len(seeds), cmp.Or(q.Dimensions, defaultDimensions)); err != nil {
 		return nil, err
 	}
-	return in.askDocument(p, q.Model, func(a *ask) any {
+	return in.documentGeneration(p, q.Model, func(a *generation) any {
 		res := embeddingsResponse{Object: "list", Model: a.model, Data: []embeddingsItem{}}
 		if !a.fx.noUsage {
 			n := a.counted(a.Tokens)
@@ -63,10 +63,10 @@ func readEmbedding(in *incoming) (*ask, error) {
 	})
 }
 
-// fits complains about an answer of so many vectors if it would be too long.
+// fits returns an error if an answer of that many vectors would be too long.
 func fits(vectors, dimensions int) error {
 	if vectors*dimensions > maxNumbers {
-		return fmt.Errorf("input: %d vectors of %d dimensions are more than %d numbers: send fewer at once", vectors, dimensions, maxNumbers)
+		return fmt.Errorf("input: %d vectors of %d dimensions exceed %d numbers: send fewer inputs", vectors, dimensions, maxNumbers)
 	}
 	return nil
 }
@@ -79,10 +79,10 @@ func encodeVector(vector []float32, format string) json.RawMessage {
 	for _, x := range vector {
 		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(x))
 	}
-	return appendJSON(nil, raw) // bytes words.Encode as base64
+	return appendJSON(nil, raw) // json encodes bytes as base64
 }
 
-// unitVector is a direction that depends on the seed alone.
+// unitVector returns a unit vector determined by the seed alone.
 func unitVector(seed uint64, n int) []float32 {
 	v := make([]float32, n)
 	sum := 0.0

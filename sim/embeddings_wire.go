@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
 // An embeddingsRequest is the body of a request.
@@ -12,12 +12,12 @@ type embeddingsRequest struct {
 	Model          string               `json:"model,omitempty"`
 	Input          embeddingsInputs     `json:"input,omitzero"`
 	Messages       []wire.OpenAIMessage `json:"messages,omitempty"`        // vLLM: in place of Input
-	Modality       string               `json:"modality,omitempty"`        // Infinity: what the inputs are addresses of, if they are no texts
+	Modality       string               `json:"modality,omitempty"`        // Infinity: type of the media at the input URLs, if the inputs are not texts
 	EncodingFormat string               `json:"encoding_format,omitempty"` // float or base64
 	Dimensions     int                  `json:"dimensions,omitempty"`
 }
 
-// embeddingsInputs are what to embed: texts or lists of token ids.
+// embeddingsInputs are the inputs to embed: texts or lists of token ids.
 type embeddingsInputs struct {
 	Texts []string
 	IDs   [][]int32 // nil means Texts
@@ -31,7 +31,8 @@ func (in embeddingsInputs) MarshalJSON() ([]byte, error) {
 	return json.Marshal(in.Texts)
 }
 
-// UnmarshalJSON takes a text, a list of texts, a list of ids or a list of such.
+// UnmarshalJSON accepts a text, a list of texts, a list of ids or a list of lists
+// of ids.
 func (in *embeddingsInputs) UnmarshalJSON(b []byte) error {
 	*in = embeddingsInputs{}
 	var text string
@@ -62,15 +63,15 @@ type embeddingsResponse struct {
 	Usage  embeddingsUsage  `json:"usage"`
 }
 
-// An embeddingsItem is the embedding of one input: a list of numbers, or the base64 of
-// their little-endian float32 values.
+// An embeddingsItem is the embedding of one input: a list of numbers, or the base64
+// of their little-endian float32 values.
 type embeddingsItem struct {
 	Object    string          `json:"object"` // embedding
 	Index     int             `json:"index"`
 	Embedding json.RawMessage `json:"embedding"`
 }
 
-// embeddingsUsage is the server's count of tokens.
+// embeddingsUsage is the server's token count.
 type embeddingsUsage struct {
 	PromptTokens int `json:"prompt_tokens"`
 	TotalTokens  int `json:"total_tokens"`
@@ -79,11 +80,11 @@ type embeddingsUsage struct {
 // A poolingRequest is the body of a request to PoolingPath.
 type poolingRequest struct {
 	Model    string           `json:"model,omitempty"`
-	Truncate int              `json:"truncate_prompt_tokens"` // -1: to what the model takes
+	Truncate int              `json:"truncate_prompt_tokens"` // -1: to the model's maximum
 	Input    embeddingsInputs `json:"input"`
 }
 
-// A poolingResponse is its answer.
+// A poolingResponse is the answer to a poolingRequest.
 type poolingResponse struct {
 	ID      string          `json:"id"`
 	Object  string          `json:"object"` // list
@@ -93,7 +94,7 @@ type poolingResponse struct {
 	Usage   embeddingsUsage `json:"usage"`
 }
 
-// A poolingItem is what the model made of one input.
+// A poolingItem is the result for one input.
 type poolingItem struct {
 	Index  int             `json:"index"`
 	Object string          `json:"object"` // pooling
@@ -108,7 +109,8 @@ type rerankRequest struct {
 	Truncate  int      `json:"truncate_prompt_tokens"`
 }
 
-// A rerankResponse is its answer: the documents, the most relevant first.
+// A rerankResponse is the answer to a rerankRequest: the documents, most relevant
+// first.
 type rerankResponse struct {
 	ID      string         `json:"id"`
 	Model   string         `json:"model"`
@@ -116,20 +118,20 @@ type rerankResponse struct {
 	Results []rerankResult `json:"results"`
 }
 
-// rerankUsage is the server's count of tokens.
+// rerankUsage is the server's token count.
 type rerankUsage struct {
 	PromptTokens int `json:"prompt_tokens"`
 	TotalTokens  int `json:"total_tokens"`
 }
 
-// A rerankResult is how relevant a document is.
+// A rerankResult is the relevance of a document.
 type rerankResult struct {
 	Index          int            `json:"index"`
 	Document       rerankDocument `json:"document"`
 	RelevanceScore float64        `json:"relevance_score"`
 }
 
-// A rerankDocument is a document as it came.
+// A rerankDocument is a document of the request.
 type rerankDocument struct {
 	Text string `json:"text"`
 }

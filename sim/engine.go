@@ -5,12 +5,12 @@ import (
 	"sync"
 	"time"
 
-	"tacho/sim/step"
+	"github.com/tacho-bench/tacho/sim/step"
 )
 
-// batched is the model that runs the step engine by the clock: one goroutine
-// steps, and hands each answer what the step produced for it.
-type batched struct {
+// batchModel is a model that runs the step engine in real time. One goroutine executes
+// the steps and distributes their tokens to the answers.
+type batchModel struct {
 	clock   *clock
 	profile step.Profile
 
@@ -18,27 +18,27 @@ type batched struct {
 	server *step.Server
 	runs   map[uint64]*batchedRun
 	lastID uint64
-	closed bool // the bell is
-	bell   bell // rung when a request has come
+	closed bool  // the waker is closed
+	waker  waker // woken when a request arrives
 }
 
-func newBatched(c *clock, p step.Profile, seed uint64, precise bool) (*batched, error) {
+func newBatchModel(c *clock, p step.Profile, seed uint64, precise bool) (*batchModel, error) {
 	server, err := step.NewServer(p, seed)
 	if err != nil {
 		return nil, err
 	}
-	m := &batched{clock: c, profile: p, server: server, runs: map[uint64]*batchedRun{}}
-	if m.bell = newGong(); precise {
-		m.bell = newBell()
+	m := &batchModel{clock: c, profile: p, server: server, runs: map[uint64]*batchedRun{}}
+	if m.waker = newTimerWaker(); precise {
+		m.waker = newWaker()
 	}
 	return m, nil
 }
 
-// drive lets happen what is due until ctx is done: at the times that the server
-// computed, however late this goroutine is woken.
-func (m *batched) drive(ctx context.Context) {
-	defer m.silence()
-	defer context.AfterFunc(ctx, m.ring)()
+// drive executes due events until ctx is done. Events keep the times computed by
+// the server, even if this goroutine wakes up late.
+func (m *batchModel) drive(ctx context.Context) {
+	defer m.closeWaker()
+	defer context.AfterFunc(ctx, m.wake)()
 	for ctx.Err() == nil {
 		m.mu.Lock()
 		at, busy := m.server.Next()
@@ -48,7 +48,7 @@ func (m *batched) drive(ctx context.Context) {
 			wait = time.Until(m.clock.wall(at))
 		}
 		if wait > 0 {
-			m.bell.wait(wait) // a request, or a pause of the clock, may change what is next
+			m.waker.wait(wait) // a request or a pause of the clock may change the next event
 			continue
 		}
 		m.mu.Lock()
@@ -57,24 +57,24 @@ func (m *batched) drive(ctx context.Context) {
 	}
 }
 
-// ring wakes whoever drives, if anybody still does.
-func (m *batched) ring() {
+// wake wakes the drive goroutine, if it still runs.
+func (m *batchModel) wake() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.closed {
-		m.bell.ring()
+		m.waker.wake()
 	}
 }
 
-func (m *batched) silence() {
+func (m *batchModel) closeWaker() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed = true
-	m.bell.close()
+	m.waker.close()
 }
 
 // emit is called with the lock held.
-func (m *batched) emit(e *step.Emission) {
+func (m *batchModel) emit(e *step.Emission) {
 	r := m.runs[e.ID]
 	if r == nil {
 		return
@@ -91,12 +91,12 @@ func (m *batched) emit(e *step.Emission) {
 	r.mu.Unlock()
 	select {
 	case r.ready <- struct{}{}:
-	default: // it has been told and not come yet
+	default: // already signalled
 	}
 }
 
-func (m *batched) start(a *ask, arrival time.Duration) (run, error) {
-	// The same prompt gets an answer of the same length, whenever it comes.
+func (m *batchModel) start(a *generation, arrival time.Duration) (run, error) {
+	// The length of an answer depends on the prompt alone.
 	q := &step.Request{Prompt: a.Tokens, MaxNew: a.limit, IgnoreEOS: a.ignoreEOS, Draw: a.Seed, Adapter: a.adapter, Priority: a.priority}
 	if m.profile.KV.PrefixCache {
 		q.Blocks = a.WithAnswer(a.limit)
@@ -113,11 +113,11 @@ func (m *batched) start(a *ask, arrival time.Duration) (run, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.ring()
+	m.wake()
 	return r, nil
 }
 
-func (m *batched) load() load {
+func (m *batchModel) load() load {
 	m.mu.Lock()
 	s := m.server.Stats()
 	m.mu.Unlock()
@@ -130,16 +130,16 @@ func (m *batched) load() load {
 	}
 }
 
-func (m *batched) forget() {
+func (m *batchModel) dropCache() {
 	m.mu.Lock()
 	m.server.DropPrefixes()
 	m.mu.Unlock()
 }
 
 type batchedRun struct {
-	model *batched
+	model *batchModel
 	id    uint64
-	ready chan struct{} // more is pending
+	ready chan struct{} // pending is not empty
 
 	mu      sync.Mutex
 	pending []emission
@@ -178,6 +178,6 @@ func (r *batchedRun) stop() {
 	defer r.model.mu.Unlock()
 	if _, running := r.model.runs[r.id]; running {
 		delete(r.model.runs, r.id)
-		r.model.server.Cancel(0, r.id) // it tells nothing late, so that the time does not matter
+		r.model.server.Cancel(0, r.id) // delivery is not deferred, so the time does not matter
 	}
 }

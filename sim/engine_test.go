@@ -11,14 +11,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tacho/sim/step"
+	"github.com/tacho-bench/tacho/sim/step"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 const testAsk = `{"prompt":"a b c","max_tokens":3,"ignore_eos":true,"stream":true}`
 
-// since turns the times of a truth into offsets.
+// since converts the times of a truth to offsets.
 func since(t time.Time, at []int64) []time.Duration {
 	var out []time.Duration
 	for _, x := range at {
@@ -27,14 +27,14 @@ func since(t time.Time, at []int64) []time.Duration {
 	return out
 }
 
-// Two requests that run at the same time share steps: the batch, and not the
-// request, decides how long a step takes.
+// Two concurrent requests share steps: the whole batch determines the duration of a
+// step.
 func TestBatchedModelSharesSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := testProfile()
 		p.Cost.Step = []step.Knot{{Tokens: 1, Ms: 10}, {Tokens: 2, Ms: 20}}
 		s, c := start(t, Options{Profile: p})
-		time.Sleep(time.Second) // an idle engine takes up work at any time
+		time.Sleep(time.Second) // an idle engine accepts a request at any time
 		epoch := time.Now()
 		var wg sync.WaitGroup
 		for i := range 2 {
@@ -47,9 +47,9 @@ func TestBatchedModelSharesSteps(t *testing.T) {
 		wg.Wait()
 		synctest.Wait()
 		const ms = time.Millisecond
-		// The first is read alone in 100 ms; its next token takes the 40 ms of a
-		// step in which the second is read; then they go on together, 20 ms a
-		// step, until the first is done.
+		// The first request is prefilled alone in 100 ms. Its next token takes the
+		// 40 ms of a step with the second prefill. Then both decode in steps of 20
+		// ms until the first is done.
 		want := [][]time.Duration{{100 * ms, 140 * ms, 160 * ms}, {140 * ms, 160 * ms, 170 * ms}}
 		var got [][]time.Duration
 		for _, x := range s.Truth() {
@@ -61,8 +61,7 @@ func TestBatchedModelSharesSteps(t *testing.T) {
 	})
 }
 
-// The server under wall-clock drive gives what the engine computes in virtual
-// time.
+// The server in real time gives the same times as the engine in virtual time.
 func TestServerAgreesWithSimulate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := testProfile()
@@ -109,7 +108,7 @@ func TestServerAgreesWithSimulate(t *testing.T) {
 	})
 }
 
-// A next turn that repeats the prompt and the answer finds both in the cache.
+// A later turn that repeats the prompt and the answer finds both in the cache.
 func TestPrefixCacheKnowsTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := start(t, Options{Profile: testProfile()}) // blocks of 4
@@ -204,7 +203,7 @@ func TestTruthInATrailer(t *testing.T) {
 	})
 }
 
-// A request that the engine could never hold is refused, and does not hang.
+// A request that never fits into the engine is refused and does not hang.
 func TestTooLongForTheEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := testProfile()
@@ -217,7 +216,7 @@ func TestTooLongForTheEngine(t *testing.T) {
 	})
 }
 
-func TestOptionsThatCannotBe(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	for _, tt := range []struct {
 		opt  Options
 		want string
@@ -230,10 +229,10 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		{Options{Faults: []string{"x"}}, "have 429"},
 		{Options{Faults: []string{"pause"}}, "pause@60s"},
 		{Options{Faults: []string{"refuse"}}, "refuse@10s+5s"},
-		{Options{Faults: []string{"503=101%"}}, "no rate"},
+		{Options{Faults: []string{"503=101%"}}, "not a rate"},
 		{Options{Faults: []string{"503@10s/20s"}}, "needs a length"},
 		{Options{Faults: []string{"503@10s+30s/20s"}}, "no gap"},
-		{Options{Faults: []string{"stall:1:soon"}}, "no time"},
+		{Options{Faults: []string{"stall:1:soon"}}, "not a duration"},
 	} {
 		if _, err := New(tt.opt); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("New(%+v): %v, want it to say %q", tt.opt, err, tt.want)
@@ -241,8 +240,8 @@ func TestOptionsThatCannotBe(t *testing.T) {
 	}
 }
 
-// A front end that needs longer for the events of all answers than the engine
-// for a step puts several tokens into one; none is lost, and usage counts all.
+// If a front end needs longer for its events than the engine for a step, it merges
+// tokens into one event. No token is lost, and usage counts all.
 func TestFrontEndMergesTokens(t *testing.T) {
 	for _, tt := range []struct {
 		perEvent, least, most float64 // tokens in an event

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -10,31 +11,30 @@ import (
 	"sync"
 	"time"
 
-	"tacho/internal/spelling"
+	"github.com/tacho-bench/tacho/internal/spelling"
 )
 
-// A fault says what shall go wrong, how often and when. As text it is
+// A fault is a fault to inject, with its rate and schedule. Its text is
 //
 //	NAME[:ARG...][=RATE%][@START[+LENGTH][/PERIOD]]
 //
-// 503=5% refuses one request in twenty; reset:10@30s+5s breaks, after its
-// tenth token, every answer that is asked for between the 30th and the 35th
-// second; pause:1.3s@60s/120s stops the model in the first minute and every
-// two minutes after it.
+// 503=5% refuses one request in twenty. reset:10@30s+5s resets, after its tenth
+// token, every answer requested between the 30th and the 35th second.
+// pause:1.3s@60s/120s stops the model after one minute and then every two minutes.
 type fault struct {
 	name string
 	args []string
-	rate float64 // share of the requests it happens to, 0 to 1
+	rate float64 // fraction of affected requests, 0 to 1
 
 	scheduled bool
 	start     time.Duration // from the start of the server
-	length    time.Duration // 0: for a pause one moment, for others until the end
+	length    time.Duration // 0: once for a pause, otherwise until the end
 	period    time.Duration // 0: once
 
 	kind *FaultKind
 }
 
-// parseFault reads a fault.
+// parseFault parses the text of a fault.
 func parseFault(text string) (fault, error) {
 	f := fault{rate: 1}
 	what, when, scheduled := strings.Cut(text, "@")
@@ -54,7 +54,7 @@ func parseFault(text string) (fault, error) {
 	if hasRate {
 		percent, err := strconv.ParseFloat(strings.TrimSuffix(rate, "%"), 64)
 		if err != nil || math.IsNaN(percent) || percent < 0 || percent > 100 {
-			return fail(fmt.Errorf("%q is no rate: write it as 5%%", rate))
+			return fail(fmt.Errorf("%q is not a rate: write it as 5%%", rate))
 		}
 		f.rate = percent / 100
 	}
@@ -81,7 +81,7 @@ func (f *fault) parseSchedule(when string) error {
 		return err
 	}
 	if hasLength && f.length == 0 || hasPeriod && f.period == 0 {
-		return fmt.Errorf("a length or a period of 0: leave it out")
+		return errors.New("a length or a period must not be 0: omit it")
 	}
 	return nil
 }
@@ -89,11 +89,11 @@ func (f *fault) parseSchedule(when string) error {
 func (f *fault) check(text string) error {
 	switch {
 	case f.kind.scope == perServer && f.rate != 1:
-		return fmt.Errorf("fault %q: it happens to the whole server, so it has no rate; give it a time, as in %s@60s", text, f.name)
+		return fmt.Errorf("fault %q affects the whole server, so it cannot have a rate: give it a time, as in %s@60s", text, f.name)
 	case f.name == "refuse" && (!f.scheduled || f.rate != 1 || f.length == 0):
-		return fmt.Errorf("fault %q: a server that refuses connections needs a schedule with a length, as in refuse@10s+5s", text)
+		return fmt.Errorf("fault %q needs a schedule with a length, as in refuse@10s+5s", text)
 	case f.period > 0 && f.length == 0 && f.kind.scope != perServer:
-		return fmt.Errorf("fault %q: what comes again needs a length, as in %s@10s+5s/60s", text, f.name)
+		return fmt.Errorf("fault %q with a period needs a length, as in %s@10s+5s/60s", text, f.name)
 	case f.period > 0 && f.length >= f.period:
 		return fmt.Errorf("fault %q: a length of %v leaves no gap in a period of %v", text, f.length, f.period)
 	}
@@ -108,7 +108,7 @@ func faultNames() []string {
 	return names
 }
 
-// active is whether the fault may happen at a time since the start.
+// active reports whether the fault may occur at a time since the start.
 func (f *fault) active(at time.Duration) bool {
 	if !f.scheduled {
 		return true
@@ -123,7 +123,8 @@ func (f *fault) active(at time.Duration) bool {
 	return f.length == 0 || at < f.length
 }
 
-// next is the first time at or after at when the fault begins, false if none.
+// next returns the first time from at on when the fault begins, and false if there
+// is none.
 func (f *fault) next(at time.Duration) (time.Duration, bool) {
 	switch {
 	case at <= f.start:
@@ -150,14 +151,14 @@ func newFaultPlan(texts []string, seed uint64) (*faultPlan, error) {
 			return nil, err
 		}
 		if f.kind.scope == perServer && !f.scheduled {
-			return nil, fmt.Errorf("fault %q: it needs a time, as in %s@60s", t, t)
+			return nil, fmt.Errorf("fault %q needs a time, as in %s@60s", t, t)
 		}
 		p.faults = append(p.faults, f)
 	}
 	return p, nil
 }
 
-// pick is what happens to a request with the given fault header that came at
+// pick returns the effects on a request with the given fault header that arrived at
 // a time since the start.
 func (p *faultPlan) pick(header string, at time.Duration) (effects, error) {
 	fx := noEffects()
@@ -173,7 +174,7 @@ func (p *faultPlan) pick(header string, at time.Duration) (effects, error) {
 				return fx, err
 			}
 			if f.scheduled || f.kind.scope == perAccept {
-				return fx, fmt.Errorf("fault %q: that cannot happen to one request", text)
+				return fx, fmt.Errorf("fault %q cannot be applied to a single request", text)
 			}
 			if err := add(&f); err != nil {
 				return fx, err
@@ -191,12 +192,13 @@ func (p *faultPlan) pick(header string, at time.Duration) (effects, error) {
 	return fx, nil
 }
 
-// accepting is what happens to a connection that comes at a time since the start.
+// accepting returns the effects on a connection that arrives at a time since the
+// start.
 func (p *faultPlan) accepting(at time.Duration) effects {
 	fx := noEffects()
 	for i := range p.faults {
 		if f := &p.faults[i]; f.kind.scope == perAccept && f.active(at) && p.hit(f.rate) {
-			_ = f.kind.apply(&fx, f.args) // it was applied once when it was parsed
+			_ = f.kind.apply(&fx, f.args) // no error: it was applied once when it was parsed
 		}
 	}
 	return fx

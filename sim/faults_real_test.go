@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// The kernel refuses connections to a server that refuses, and accepts them again.
+// During a refuse fault the kernel refuses connections; afterwards it accepts them
+// again.
 func TestRealRefuse(t *testing.T) {
 	const tries = 10
 	for range tries {
@@ -21,8 +22,8 @@ func TestRealRefuse(t *testing.T) {
 	t.Errorf("in each of %d tries another process got the port", tries)
 }
 
-// refusedAndAccepted wants a server to refuse and then to accept. It is false if the
-// server ended, because another process got its port while it refused.
+// refusedAndAccepted waits until a server refuses and then accepts. It returns
+// false if the server ended because another process took its port meanwhile.
 func refusedAndAccepted(t *testing.T) bool {
 	t.Helper()
 	s, err := New(Options{Faults: []string{"refuse@0s+300ms/600ms"}})
@@ -48,7 +49,7 @@ func refusedAndAccepted(t *testing.T) bool {
 		switch o := talk(t, c, url, ""); o.Failure {
 		case "refused":
 			refused = true
-		case "reset", "timeout": // it came as the socket was closed, or the machine stood still
+		case "reset", "timeout": // the connection arrived while the socket was closed, or the machine stalled
 		case "":
 			if refused {
 				if err := errors.Join(s.Close(), <-served); err != nil {

@@ -14,28 +14,28 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tacho/internal/memnet"
-	"tacho/sim/words"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/wire"
+	"github.com/tacho-bench/tacho/sim/words"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// An outcome is what a careful client makes of an answer: how it failed, or
-// empty, and what it got.
+// An outcome is an answer as a careful client sees it: the failure, if any, and the
+// data received.
 type outcome struct {
 	Failure string // status 429, reset, truncated, timeout, malformed, in-band
 	Tokens  int
-	Usage   int // completion tokens by the server's count; -1 if it gave none
+	Usage   int // completion tokens by the server's count; -1 if missing
 	Events  int // token events
 	Huge    bool
-	Bytes   bool // it came one byte at a time
+	Bytes   bool // the answer arrived one byte at a time
 	First   time.Duration
 	Early   time.Duration // the first event of any kind
 	Took    time.Duration
 }
 
-// talk asks for eight tokens and reads the answer as a careful client would.
+// talk requests eight tokens and reads the answer as a careful client would.
 func talk(t *testing.T, c *http.Client, url, fault string) (o outcome) {
 	t.Helper()
 	begin := time.Now()
@@ -134,9 +134,9 @@ func failureOf(err error) string {
 	return err.Error()
 }
 
-// What each fault looks like to a client: none hangs it, and none that breaks
-// an answer leaves it looking whole. An answer takes 100 ms and then 10 ms for
-// each token, which is 170 ms for eight.
+// Every fault has its documented effect on a client. No fault hangs the client, and
+// a broken answer never looks complete. An answer takes 100 ms plus 10 ms for each
+// further token: 170 ms for eight.
 func TestFaults(t *testing.T) {
 	const ms = time.Millisecond
 	whole := outcome{Tokens: 8, Usage: 8, Events: 8, First: 100 * ms, Early: 100 * ms, Took: 170 * ms}
@@ -155,7 +155,7 @@ func TestFaults(t *testing.T) {
 		"queue-full":     failed("status 503", 0),
 		"reset":          failed("reset", 0),
 		"reset:3":        broken("reset", 3, 120*ms),
-		"reset:8":        broken("reset", 8, 170*ms), // whole but for its end
+		"reset:8":        broken("reset", 8, 170*ms), // complete except for its end
 		"truncate":       broken("truncated", 1, 100*ms),
 		"truncate:8":     broken("truncated", 8, 170*ms),
 		"stall":          broken("timeout", 1, 10*time.Second),
@@ -195,7 +195,7 @@ func TestFaults(t *testing.T) {
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("outcome (-want +got):\n%s", diff)
 				}
-				time.Sleep(time.Second) // until the server has seen its client go
+				time.Sleep(time.Second) // until the server has noticed the disconnected client
 				truth := s.Truth()
 				if len(truth) != 1 {
 					t.Fatalf("%d truths, want 1", len(truth))
@@ -211,14 +211,14 @@ func TestFaults(t *testing.T) {
 		})
 	}
 	for _, k := range FaultKinds {
-		if _, ok := tests[k.Name]; !ok && k.scope != perAccept { // those have tests of their own
+		if _, ok := tests[k.Name]; !ok && k.scope != perAccept { // perAccept faults have separate tests
 			t.Errorf("fault %s has no test", k.Name)
 		}
 	}
 }
 
-// The same faults on answers that are not streams, where a client has only the
-// status, the length and the JSON to go by.
+// The same faults on answers without streaming, where a client sees only the
+// status, the length and the JSON.
 func TestFaultsOfWholeAnswers(t *testing.T) {
 	tests := map[string]string{
 		"": "ok", "500": "status 500", "error": "status 500", "reset": "reset", "reset:3": "reset",
@@ -289,9 +289,9 @@ func TestFaultsByRateAndSchedule(t *testing.T) {
 	})
 }
 
-// A pause stops the clock of every answer, of either model, and of answers
-// that are asked for while it lasts.
-func TestPauseStopsEverybody(t *testing.T) {
+// A pause stops the clock of every answer in both models, including answers
+// requested during the pause.
+func TestPauseStopsAllAnswers(t *testing.T) {
 	for name, opt := range map[string]Options{
 		"fixed":   {TTFT: 100 * time.Millisecond, ITL: 100 * time.Millisecond},
 		"batched": {Profile: testProfile()},
@@ -328,7 +328,7 @@ func TestPauseStopsEverybody(t *testing.T) {
 	}
 }
 
-// Connections are refused for as long as the schedule says, and again and again.
+// Connections are refused during the scheduled times, repeatedly.
 func TestRefuse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var network memnet.Network
@@ -367,7 +367,7 @@ func TestSlowAccept(t *testing.T) {
 	})
 }
 
-// On TCP a reset is a reset, and not an end of file.
+// A reset fault sends a TCP reset, not an end of file.
 func TestResetIsATCPReset(t *testing.T) {
 	s, err := New(Options{})
 	if err != nil {

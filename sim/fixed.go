@@ -6,26 +6,25 @@ import (
 	"time"
 )
 
-// fixed is the model that does not feel load: token k of every answer is due
-// at arrival + ttft + k*itl. The deadlines are absolute, so lateness never
-// adds up.
-type fixed struct {
+// fixedModel is a model without load effects: token k of every answer is due at arrival
+// + ttft + k*itl. Deadlines are absolute, so lateness does not accumulate.
+type fixedModel struct {
 	clock     *clock
 	ttft, itl time.Duration
 	running   atomic.Int64
 }
 
-func (f *fixed) start(a *ask, arrival time.Duration) (run, error) {
+func (f *fixedModel) start(a *generation, arrival time.Duration) (run, error) {
 	f.running.Add(1)
-	return &fixedRun{fixed: f, arrival: arrival, length: a.limit}, nil
+	return &fixedRun{fixedModel: f, arrival: arrival, length: a.limit}, nil
 }
 
-func (f *fixed) load() load { return load{running: int(f.running.Load())} }
+func (f *fixedModel) load() load { return load{running: int(f.running.Load())} }
 
-func (f *fixed) forget() {} // it has no cache
+func (f *fixedModel) dropCache() {} // there is no cache
 
 type fixedRun struct {
-	*fixed
+	*fixedModel
 	arrival time.Duration
 	have    int
 	length  int

@@ -4,29 +4,29 @@ import (
 	"net/http"
 	"strings"
 
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
-// geminiStream's path names the model and what to do with it in one word.
+// geminiStream's path contains the model and the method in one segment.
 var geminiStream = &dialect{
-	mime:     "text/event-stream",
-	frame:    geminiFrame,
-	read:     readGemini,
-	refusal:  geminiRefusal,
-	lateHead: true,
+	mime:      "text/event-stream",
+	frame:     geminiFrame,
+	read:      readGemini,
+	errorBody: geminiErrorBody,
+	lateHead:  true,
 }
 
-// geminiFrame has lines that end in CRLF.
+// geminiFrame uses lines that end in CRLF.
 var geminiFrame = frame{wire.SSEBegin, "\r\n\r\n"}
 
-func geminiRefusal(_ *pose, c *complaint) []byte {
+func geminiErrorBody(_ *emulatedServer, c *apiError) []byte {
 	word := strings.ToUpper(strings.ReplaceAll(http.StatusText(c.status), " ", "_"))
 	return appendJSON(nil, geminiErrorResponse{Error: geminiError{Code: c.status, Message: c.message, Status: word}})
 }
 
-// geminiPages are what only this server has, and it has no other models page.
+// geminiPages exist only on this server, which has no other models page.
 var geminiPages = map[string]page{
-	"GET /v1/models": missing,
+	"GET /v1/models": notFound,
 	"GET " + wire.GeminiModelsPath: func(s *Server, w http.ResponseWriter, _ *http.Request) {
 		output := s.opt.MaxModelLen / 4
 		writeJSON(w, wire.GeminiModelList{Models: []wire.GeminiModel{{
@@ -58,7 +58,7 @@ func (p *prompt) addContents(contents []wire.GeminiContent) {
 	}
 }
 
-func readGemini(in *incoming) (*ask, error) {
+func readGemini(in *incoming) (*generation, error) {
 	var q wire.GeminiRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
@@ -70,21 +70,22 @@ func readGemini(in *incoming) (*ask, error) {
 	p.addContents(q.Contents)
 	model, verb, _ := strings.Cut(in.r.PathValue("call"), ":")
 	stream, events := verb == "streamGenerateContent", in.r.URL.Query().Get("alt") == "sse"
-	a, err := in.ask(p, wish{model: model, limit: q.GenerationConfig.MaxOutputTokens, stream: stream && events})
+	a, err := in.generation(p, params{model: model, limit: q.GenerationConfig.MaxOutputTokens, stream: stream && events})
 	if err != nil {
 		return nil, err
 	}
 	a.stopAtFirst(stops{strings: q.GenerationConfig.StopSequences})
-	v := &eventVoice{ask: a, frame: geminiFrame, words: a.geminiWords}
-	if stream && !events { // it is one list
-		v.words = func(b []byte, from, to int) []byte { return append(a.geminiWords(append(b, '['), from, to), ']') }
+	v := &eventEncoder{generation: a, frame: geminiFrame, appendJSON: a.geminiJSON}
+	if stream && !events { // the answer is one list
+		v.appendJSON = func(b []byte, from, to int) []byte { return append(a.geminiJSON(append(b, '['), from, to), ']') }
 	}
-	a.voice = v
+	a.encoder = v
 	return a, nil
 }
 
-// geminiWords tell tokens. The last have the reason, and all have counts.
-func (a *ask) geminiWords(b []byte, from, to int) []byte {
+// geminiJSON appends an event. All events contain counts, and the last contains the
+// finish reason.
+func (a *generation) geminiJSON(b []byte, from, to int) []byte {
 	c := geminiCandidate{Content: &wire.GeminiContent{Role: "model", Parts: []wire.GeminiPart{{Text: textHole}}}}
 	if a.isLast(to) {
 		c.FinishReason = "MAX_TOKENS"
@@ -99,5 +100,5 @@ func (a *ask) geminiWords(b []byte, from, to int) []byte {
 			PromptTokenCount: a.Tokens, CandidatesTokenCount: n, TotalTokenCount: a.Tokens + n, CachedContentTokenCount: a.cached,
 		}
 	}
-	return a.retell(b, appendJSON(nil, res), from, to)
+	return a.fillHoles(b, appendJSON(nil, res), from, to)
 }

@@ -1,23 +1,23 @@
 package sim
 
-import "tacho/wire"
+import "github.com/tacho-bench/tacho/internal/wire"
 
 // A geminiResponse is one event of a stream, or the whole answer.
 type geminiResponse struct {
 	Candidates    []geminiCandidate    `json:"candidates"`
-	UsageMetadata *geminiUsageMetadata `json:"usageMetadata,omitempty"` // of all so far
+	UsageMetadata *geminiUsageMetadata `json:"usageMetadata,omitempty"` // cumulative
 	ModelVersion  string               `json:"modelVersion"`
 }
 
-// A geminiCandidate is one answer, or what an event adds to it.
+// A geminiCandidate is one answer, or the part that an event adds.
 type geminiCandidate struct {
 	Content      *wire.GeminiContent `json:"content,omitempty"`
 	FinishReason string              `json:"finishReason,omitempty"` // STOP, MAX_TOKENS, ... at the end
 	Index        int                 `json:"index"`
 }
 
-// geminiUsageMetadata is the server's count of tokens. Thoughts are not among the
-// candidates' tokens.
+// geminiUsageMetadata is the server's token count. Candidate tokens do not include
+// thoughts.
 type geminiUsageMetadata struct {
 	PromptTokenCount        int `json:"promptTokenCount"`
 	CandidatesTokenCount    int `json:"candidatesTokenCount,omitempty"`
@@ -26,12 +26,13 @@ type geminiUsageMetadata struct {
 	TotalTokenCount         int `json:"totalTokenCount"`
 }
 
-// A geminiErrorResponse is the body of a failure, and its event within a stream.
+// A geminiErrorResponse is the body of an error response, and the error event of a
+// stream.
 type geminiErrorResponse struct {
 	Error geminiError `json:"error"`
 }
 
-// A geminiError is what went wrong.
+// A geminiError describes an error.
 type geminiError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// hostileTexts are what a model might say to hurt whoever shows it, each one
-// token and ready to stand inside a JSON string.
+// hostileTexts are texts that attack programs which display them. Each text is one
+// token, escaped for a JSON string.
 var hostileTexts = map[string][]string{
 	"html": {
 		` <script>alert(\"x\")</script>`, ` </td></table></style></script>`, ` <img/src=x/onerror=alert(1)>`,
@@ -21,13 +21,13 @@ var hostileTexts = map[string][]string{
 	},
 }
 
-// hostileTokens are the hostile texts of one kind, or of all.
+// hostileTokens returns the hostile texts of one kind, or of all.
 func hostileTokens(kind string) ([]string, error) {
 	if texts, ok := hostileTexts[kind]; ok {
 		return texts, nil
 	}
 	if kind != "all" {
-		return nil, fmt.Errorf("%q is none of html, control, utf8, all", kind)
+		return nil, fmt.Errorf("%q must be one of html, control, utf8, all", kind)
 	}
 	return slices.Concat(hostileTexts["html"], hostileTexts["control"], hostileTexts["utf8"]), nil
 }

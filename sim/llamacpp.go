@@ -6,11 +6,11 @@ import (
 	"strconv"
 	"time"
 
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
-// llamaCompletion sends its head with the first token, so that an error before
-// it has a status.
+// llamaCompletion sends its header with the first token, so an earlier error can
+// still set the status.
 var llamaCompletion = &dialect{
 	paths:     []string{wire.LlamaCppCompletionPath},
 	mime:      "text/event-stream",
@@ -18,10 +18,10 @@ var llamaCompletion = &dialect{
 	read:      readLlama,
 	lateHead:  true,
 	keepAlive: 30 * time.Second,
-	refusal:   llamaRefusal,
+	errorBody: llamaErrorBody,
 }
 
-func llamaRefusal(_ *pose, c *complaint) []byte {
+func llamaErrorBody(_ *emulatedServer, c *apiError) []byte {
 	kind := "invalid_request_error"
 	switch {
 	case c.status == http.StatusServiceUnavailable:
@@ -32,7 +32,7 @@ func llamaRefusal(_ *pose, c *complaint) []byte {
 	return appendJSON(nil, llamacppErrorResponse{Error: llamacppError{Code: c.status, Message: c.message, Type: kind}})
 }
 
-func readLlama(in *incoming) (*ask, error) {
+func readLlama(in *incoming) (*generation, error) {
 	var q wire.LlamaCppRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
@@ -43,49 +43,49 @@ func readLlama(in *incoming) (*ask, error) {
 	}
 	p := in.newPrompt()
 	if q.CachePrompt != nil && !*q.CachePrompt {
-		p.Every = 0
+		p.BlockTokens = 0
 	}
 	p.AddText(given.Text)
 	p.AddIDs(given.IDs)
-	limit := max(q.NPredict, q.MaxTokens, 0) // below zero is without limit
-	a, err := in.ask(p, wish{limit: limit, ignoreEOS: q.IgnoreEOS, stream: q.Stream})
+	limit := max(q.NPredict, q.MaxTokens, 0) // a negative value means no limit
+	a, err := in.generation(p, params{limit: limit, ignoreEOS: q.IgnoreEOS, stream: q.Stream})
 	if err != nil {
 		return nil, err
 	}
 	a.stopAtFirst(stops{strings: q.Stop})
-	v := &llamaVoice{ask: a, ids: q.ReturnTokens, prompt: given.Text, perToken: q.TimingsPerToken}
+	v := &llamaEncoder{generation: a, ids: q.ReturnTokens, prompt: given.Text, perToken: q.TimingsPerToken}
 	v.token = newTemplate(string(appendEvent(nil, "", llamacppChunk{
 		Content: textHole, Tokens: []int32{intHole}, TokensPredicted: intHole2, TokensEvaluated: p.Tokens,
 	})), textHole, intHole, intHole2)
-	a.voice = v
+	a.encoder = v
 	return a, nil
 }
 
-type llamaVoice struct {
-	*ask
+type llamaEncoder struct {
+	*generation
 	prompt   string
 	ids      bool
 	perToken bool
 	token    template
 }
 
-func (v *llamaVoice) early(b []byte) []byte { return b }
+func (v *llamaEncoder) early(b []byte) []byte { return b }
 
-func (v *llamaVoice) tokens(b []byte, from, to int) []byte {
-	if v.unheard(from, to) {
+func (v *llamaEncoder) tokens(b []byte, from, to int) []byte {
+	if v.noVisibleText(from, to) {
 		return b
 	}
 	b = v.text(append(b, v.token[0]...), from, to)
 	b = append(b, v.token[1]...)
 	if v.ids {
-		b = v.ask.ids(b, from, to)
+		b = v.generation.ids(b, from, to)
 	}
 	b = strconv.AppendInt(append(b, v.token[2]...), int64(v.counted(to)), 10)
 	return append(b, v.token[3]...)
 }
 
-// final is the last event, which is long because it repeats what was asked.
-func (v *llamaVoice) final(content string) llamacppFinal {
+// final is the last event, which is long because it repeats the request.
+func (v *llamaEncoder) final(content string) llamacppFinal {
 	f := llamacppFinal{
 		Content: content, Tokens: []int32{}, Stop: true, Model: v.model, Prompt: v.prompt,
 		StopType: "limit", TokensCached: v.Tokens + v.output - 1,
@@ -108,10 +108,10 @@ func (v *llamaVoice) final(content string) llamacppFinal {
 	return f
 }
 
-func (v *llamaVoice) last(b []byte) []byte {
+func (v *llamaEncoder) last(b []byte) []byte {
 	return appendEvent(b, "", v.final(""))
 }
 
-func (v *llamaVoice) whole(b []byte) []byte {
-	return v.retell(b, appendJSON(nil, v.final(textHole)), 0, v.output)
+func (v *llamaEncoder) whole(b []byte) []byte {
+	return v.fillHoles(b, appendJSON(nil, v.final(textHole)), 0, v.output)
 }

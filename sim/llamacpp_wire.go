@@ -1,6 +1,7 @@
 package sim
 
-// A llamacppChunk is one event of a stream; the last has Stop set and is a Final.
+// A llamacppChunk is one event of a stream. The last event has Stop set and is a
+// llamacppFinal.
 type llamacppChunk struct {
 	Index           int              `json:"index"`
 	Content         string           `json:"content"`
@@ -12,7 +13,7 @@ type llamacppChunk struct {
 	Timings         *llamacppTimings `json:"timings,omitempty"`
 }
 
-// A llamacppFinal is the last event of a stream, and the whole answer.
+// A llamacppFinal is the last event of a stream, or the whole answer.
 type llamacppFinal struct {
 	Index              int              `json:"index"`
 	Content            string           `json:"content"`
@@ -32,7 +33,7 @@ type llamacppFinal struct {
 	Timings            *llamacppTimings `json:"timings,omitempty"`
 }
 
-// llamacppTimings are the server's own measurements.
+// llamacppTimings are the server's measurements.
 type llamacppTimings struct {
 	CacheN              int     `json:"cache_n"`
 	PromptN             int     `json:"prompt_n"`
@@ -45,12 +46,13 @@ type llamacppTimings struct {
 	PredictedPerSecond  float64 `json:"predicted_per_second"`
 }
 
-// A llamacppErrorResponse is the body of a failure, and its event within a stream.
+// A llamacppErrorResponse is the body of an error response, and the error event of
+// a stream.
 type llamacppErrorResponse struct {
 	Error llamacppError `json:"error"`
 }
 
-// A llamacppError is what went wrong.
+// A llamacppError describes an error.
 type llamacppError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`

@@ -3,19 +3,19 @@ package sim
 import (
 	"net/http"
 
-	"tacho/sim/words"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/wire"
+	"github.com/tacho-bench/tacho/sim/words"
 )
 
-// lmdeployGenerate shares its path with others, see generate.
+// lmdeployGenerate shares its path with other dialects, see generate.
 var lmdeployGenerate = &dialect{
-	mime:    sseMime,
-	read:    readLMDeploy,
-	refusal: openAIRefusal,
-	broken:  openAIBroken,
+	mime:        sseMime,
+	read:        readLMDeploy,
+	errorBody:   openAIErrorBody,
+	streamError: openAIStreamError,
 }
 
-func readLMDeploy(in *incoming) (*ask, error) {
+func readLMDeploy(in *incoming) (*generation, error) {
 	var q wire.LMDeployRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
@@ -26,17 +26,17 @@ func readLMDeploy(in *incoming) (*ask, error) {
 	if q.MaxTokens == 0 {
 		q.MaxTokens = 128 // the protocol's default
 	}
-	a, err := in.ask(p, wish{limit: q.MaxTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream})
+	a, err := in.generation(p, params{limit: q.MaxTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream})
 	if err != nil {
 		return nil, err
 	}
 	a.stopAtFirst(stops{strings: q.Stop, ids: q.StopTokenIDs, include: q.IncludeStop})
-	a.voice = &eventVoice{ask: a, frame: sseFrame, words: a.lmdeployWords, after: doneEvent}
+	a.encoder = &eventEncoder{generation: a, frame: sseFrame, appendJSON: a.lmdeployJSON, after: doneEvent}
 	return a, nil
 }
 
-// lmdeployWords say what is new, and count all so far.
-func (a *ask) lmdeployWords(b []byte, from, to int) []byte {
+// lmdeployJSON appends an event with the new text and cumulative counts.
+func (a *generation) lmdeployJSON(b []byte, from, to int) []byte {
 	b = a.text(append(b, `{"text":"`...), from, to)
 	b = a.ids(append(b, `","output_ids":[`...), from, to)
 	m := lmdeployMetaInfo{PromptTokens: a.Tokens, CompletionTokens: a.counted(to)}
@@ -50,7 +50,7 @@ func (a *ask) lmdeployWords(b []byte, from, to int) []byte {
 	return append(appendJSON(b, m), '}')
 }
 
-// lmdeployPages are what only this server has.
+// lmdeployPages exist only on this server.
 var lmdeployPages = map[string]page{
 	"GET /openapi.json": openAPI(wire.LMDeploySchema),
 	"POST " + wire.LMDeployEncodePath: func(_ *Server, w http.ResponseWriter, r *http.Request) {
@@ -62,14 +62,14 @@ var lmdeployPages = map[string]page{
 	},
 }
 
-// openAPI is a server's description of its endpoint for generation, which takes
-// a body of the named schema. The order of members is that of the framework.
+// openAPI returns a page with a server's description of its generate endpoint,
+// whose body has the named schema. The order of members follows FastAPI.
 func openAPI(schema string) page {
 	doc := `{"openapi":"3.1.0","info":{"title":"FastAPI","version":"0.1.0"},"paths":{"/generate":{"post":{"summary":"Generate",` +
 		`"operationId":"generate_generate_post","requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/` + schema +
 		`"}}},"required":true}}}},"components":{"schemas":{"` + schema + `":{"type":"object"}}}}`
 	return func(_ *Server, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(doc)) // it fails only if the client has gone
+		_, _ = w.Write([]byte(doc)) // it fails only if the client disconnected
 	}
 }

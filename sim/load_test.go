@@ -19,11 +19,11 @@ import (
 	"testing"
 	"time"
 
-	"tacho/sim/step"
+	"github.com/tacho-bench/tacho/sim/step"
 )
 
-// childVar makes the test binary a server of its own, so that the load and
-// what it loads do not share a heap, a scheduler or a processor limit.
+// childVar makes the test binary a server in a separate process, so that client and
+// server do not share a heap, a scheduler or a CPU limit.
 //
 // hermetic: only the benchmark starts a process.
 const childVar = "TACHO_SIM_CHILD"
@@ -47,8 +47,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serveChild serves until its standard input ends, and then says how late its
-// writes were.
+// serveChild serves until its standard input ends and then reports the delay of its
+// writes.
 func serveChild() error {
 	runtime.GOMAXPROCS(1)
 	itl := time.Duration(float64(time.Second) / *loadRate)
@@ -90,10 +90,10 @@ func serveChild() error {
 	return s.Close()
 }
 
-// BenchmarkLoad opens many streams at once to a server in a process of its
-// own, held to one core, and reads them to the end. It reports the tokens a
-// second that arrived, the server's processor time for each token, the most
-// memory it ever had, and how late it wrote.
+// BenchmarkLoad opens many concurrent streams to a server in a separate process,
+// limited to one core, and reads them to the end. It reports the tokens received
+// per second, the server's CPU time for each token, its peak memory and the delay
+// of its writes.
 //
 //	go test ./sim -run '^$' -bench Load -benchtime 1x -streams 2000 -rate 50 -tokens 500
 func BenchmarkLoad(b *testing.B) {
@@ -160,8 +160,8 @@ func loadOnce(b *testing.B) {
 	}
 }
 
-// readStream asks for one answer and counts its tokens, with as little work
-// as a client can do.
+// readStream requests one answer and counts its tokens with as little work as
+// possible.
 func readStream(address string, first, last *atomic.Int64) (int64, error) {
 	c, err := net.Dial("tcp", address)
 	if err != nil {
@@ -174,7 +174,7 @@ func readStream(address string, first, last *atomic.Int64) (int64, error) {
 	}
 	mark := []byte(`"text"`)
 	buf := make([]byte, 4096)
-	tail := 0 // of the read before, where a mark may have begun
+	tail := 0 // of the previous read, in which a mark may have begun
 	n := int64(0)
 	for {
 		got, err := c.Read(buf[tail:])

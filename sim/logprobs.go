@@ -1,28 +1,28 @@
 package sim
 
 import (
-	"tacho/sim/words"
+	"github.com/tacho-bench/tacho/sim/words"
 )
 
-// The log probability of every token, and how much less likely each of the
-// others in its place was than the one before it.
+// logprob is the log probability of every token. Each alternative is less likely
+// than the previous one by logprobStep.
 const (
 	logprob     = -0.125
 	logprobStep = -1.0
 )
 
-// alternatives are the texts of token k and of n others in its place.
-func (a *ask) alternatives(k, n int) []string {
-	said := a.plainText(k)
-	all := []string{said}
+// alternatives returns the texts of token k and of n alternatives.
+func (a *generation) alternatives(k, n int) []string {
+	text := a.plainText(k)
+	all := []string{text}
 	for i := range n {
 		all = append(all, words.Text(words.Output(a.Seed+uint64(i)+1, k)))
 	}
 	return all
 }
 
-// plainText is the text of token k alone, whenever it is told.
-func (a *ask) plainText(k int) string {
+// plainText is the text of token k, even if it is held back.
+func (a *generation) plainText(k int) string {
 	switch {
 	case a.eos && a.isLast(k+1):
 		return ""
@@ -32,9 +32,9 @@ func (a *ask) plainText(k int) string {
 	return words.Text(words.Output(a.Seed, k))
 }
 
-// completionLogprobs are those of tokens from up to but not including to, with n
-// others for each.
-func (a *ask) completionLogprobs(from, to, n int) *openaiCompletionLogprobs {
+// completionLogprobs returns the log probabilities of tokens from up to but not
+// including to, with n alternatives each.
+func (a *generation) completionLogprobs(from, to, n int) *openaiCompletionLogprobs {
 	l := &openaiCompletionLogprobs{TextOffset: []int{}, TokenLogprobs: []float64{}, Tokens: []string{}, TopLogprobs: []map[string]float64{}}
 	for k := from; k < to; k++ {
 		texts := a.alternatives(k, n)
@@ -44,7 +44,7 @@ func (a *ask) completionLogprobs(from, to, n int) *openaiCompletionLogprobs {
 				top[text] = logprob + float64(i)*logprobStep
 			}
 		}
-		l.TextOffset = append(l.TextOffset, len(a.before)+k*words.Bytes)
+		l.TextOffset = append(l.TextOffset, len(a.prefix)+k*words.Bytes)
 		l.TokenLogprobs = append(l.TokenLogprobs, logprob)
 		l.Tokens = append(l.Tokens, texts[0])
 		l.TopLogprobs = append(l.TopLogprobs, top)
@@ -52,8 +52,8 @@ func (a *ask) completionLogprobs(from, to, n int) *openaiCompletionLogprobs {
 	return l
 }
 
-// chatLogprobs are the same in the words of a chat.
-func (a *ask) chatLogprobs(from, to, n int) *openaiChatLogprobs {
+// chatLogprobs returns the same values in the chat format.
+func (a *generation) chatLogprobs(from, to, n int) *openaiChatLogprobs {
 	one := func(text string, p float64) openaiTokenLogprob {
 		bytes := []int{}
 		for _, c := range []byte(text) {

@@ -8,32 +8,32 @@ import (
 	"time"
 )
 
-// A metric is one family of a metrics page, under the name a server has for it.
+// A metric is one family of a metrics page, with the server's name for it.
 type metric struct {
 	name   string
 	kind   string // gauge, counter or histogram
 	help   string
-	labels string                  // besides the model's name
-	value  func(x *census) float64 // of a gauge or a counter
-	values func(x *census) *histogram
+	labels string                    // in addition to the model name
+	value  func(x *snapshot) float64 // of a gauge or a counter
+	values func(x *snapshot) *histogram
 }
 
-// A census is all there is to know at one time.
-type census struct {
+// A snapshot is the state of the server at one time.
+type snapshot struct {
 	*counters
 	load
 	up time.Duration
 }
 
-func gauge(name, help string, value func(x *census) float64) metric {
+func gauge(name, help string, value func(x *snapshot) float64) metric {
 	return metric{name: name, kind: "gauge", help: help, value: value}
 }
 
-func counter(name, help string, value func(x *census) float64) metric {
+func counter(name, help string, value func(x *snapshot) float64) metric {
 	return metric{name: name, kind: "counter", help: help, value: value}
 }
 
-func distribution(name, help string, values func(x *census) *histogram) metric {
+func distribution(name, help string, values func(x *snapshot) *histogram) metric {
 	return metric{name: name, kind: "histogram", help: help, values: values}
 }
 
@@ -42,38 +42,38 @@ func (m metric) with(labels string) metric {
 	return m
 }
 
-func running(x *census) float64       { return float64(x.running) }
-func waiting(x *census) float64       { return float64(x.waiting) }
-func kvShare(x *census) float64       { return x.kvShare() }
-func prefixQueries(x *census) float64 { return float64(x.prefixQueries) }
-func prefixHits(x *census) float64    { return float64(x.prefixHits) }
-func promptTokens(x *census) float64  { return float64(x.prompt.Load()) }
-func cachedTokens(x *census) float64  { return float64(x.cached.Load()) }
-func generated(x *census) float64     { return float64(x.generated.Load()) }
-func preempted(x *census) float64     { return float64(x.preemptions) }
-func stopped(x *census) float64       { return float64(x.stopped.Load()) }
-func limited(x *census) float64       { return float64(x.limited.Load()) }
-func succeeded(x *census) float64     { return stopped(x) + limited(x) }
-func aborted(x *census) float64       { return float64(x.aborted.Load()) }
-func refused(x *census) float64       { return float64(x.refused.Load()) }
-func requests(x *census) float64      { return float64(x.requests.Load()) }
-func hitRate(x *census) float64       { return prefixHits(x) / max(1, prefixQueries(x)) }
-func kvTokens(x *census) float64      { return float64(x.kvUsed) * float64(max(1, x.blockTokens)) }
-func kvTokensMax(x *census) float64   { return float64(x.kvBlocks) * float64(max(1, x.blockTokens)) }
-func throughput(x *census) float64    { return perSecond(x.generated.Load(), x.up) }
+func running(x *snapshot) float64       { return float64(x.running) }
+func waiting(x *snapshot) float64       { return float64(x.waiting) }
+func kvShare(x *snapshot) float64       { return x.kvShare() }
+func prefixQueries(x *snapshot) float64 { return float64(x.prefixQueries) }
+func prefixHits(x *snapshot) float64    { return float64(x.prefixHits) }
+func promptTokens(x *snapshot) float64  { return float64(x.prompt.Load()) }
+func cachedTokens(x *snapshot) float64  { return float64(x.cached.Load()) }
+func generated(x *snapshot) float64     { return float64(x.generated.Load()) }
+func preempted(x *snapshot) float64     { return float64(x.preemptions) }
+func stopped(x *snapshot) float64       { return float64(x.stopped.Load()) }
+func limited(x *snapshot) float64       { return float64(x.limited.Load()) }
+func succeeded(x *snapshot) float64     { return stopped(x) + limited(x) }
+func aborted(x *snapshot) float64       { return float64(x.aborted.Load()) }
+func refused(x *snapshot) float64       { return float64(x.refused.Load()) }
+func requests(x *snapshot) float64      { return float64(x.requests.Load()) }
+func hitRate(x *snapshot) float64       { return prefixHits(x) / max(1, prefixQueries(x)) }
+func kvTokens(x *snapshot) float64      { return float64(x.kvUsed) * float64(max(1, x.blockTokens)) }
+func kvTokensMax(x *snapshot) float64   { return float64(x.kvBlocks) * float64(max(1, x.blockTokens)) }
+func throughput(x *snapshot) float64    { return perSecond(x.generated.Load(), x.up) }
 
-func ttft(x *census) *histogram    { return x.ttft }
-func itl(x *census) *histogram     { return x.itl }
-func gaps(x *census) *histogram    { return x.gaps }
-func tpot(x *census) *histogram    { return x.tpot }
-func e2e(x *census) *histogram     { return x.e2e }
-func queue(x *census) *histogram   { return x.queue }
-func prefill(x *census) *histogram { return x.prefill }
-func decoded(x *census) *histogram { return x.decode }
-func served(x *census) *histogram  { return x.inference }
-func worked(x *census) *histogram  { return x.computed }
-func inputs(x *census) *histogram  { return x.inputs }
-func outputs(x *census) *histogram { return x.outputs }
+func ttft(x *snapshot) *histogram           { return x.ttft }
+func itl(x *snapshot) *histogram            { return x.itl }
+func gaps(x *snapshot) *histogram           { return x.gaps }
+func tpot(x *snapshot) *histogram           { return x.tpot }
+func e2e(x *snapshot) *histogram            { return x.e2e }
+func queue(x *snapshot) *histogram          { return x.queue }
+func prefill(x *snapshot) *histogram        { return x.prefill }
+func decoded(x *snapshot) *histogram        { return x.decode }
+func served(x *snapshot) *histogram         { return x.inference }
+func inferenceTimes(x *snapshot) *histogram { return x.computed }
+func inputs(x *snapshot) *histogram         { return x.inputs }
+func outputs(x *snapshot) *histogram        { return x.outputs }
 
 var vllmMetrics = []metric{
 	gauge("vllm:num_requests_running", "Number of requests in model execution batches.", running),
@@ -95,7 +95,7 @@ var vllmMetrics = []metric{
 	distribution("vllm:request_time_per_output_token_seconds", "Histogram of time per output token in seconds.", tpot),
 	distribution("vllm:e2e_request_latency_seconds", "Histogram of e2e request latency in seconds.", e2e),
 	distribution("vllm:request_queue_time_seconds", "Histogram of time spent in WAITING phase for request.", queue),
-	distribution("vllm:request_inference_time_seconds", "Histogram of time spent in RUNNING phase for request.", worked),
+	distribution("vllm:request_inference_time_seconds", "Histogram of time spent in RUNNING phase for request.", inferenceTimes),
 	distribution("vllm:request_prefill_time_seconds", "Histogram of time spent in PREFILL phase for request.", prefill),
 	distribution("vllm:request_decode_time_seconds", "Histogram of time spent in DECODE phase for request.", decoded),
 }
@@ -105,7 +105,7 @@ var sglangMetrics = []metric{
 	gauge("sglang:num_queue_reqs", "The number of requests in the waiting queue.", waiting),
 	gauge("sglang:token_usage", "The token usage.", kvShare),
 	gauge("sglang:num_used_tokens", "The number of used tokens.", kvTokens),
-	gauge("sglang:max_total_num_tokens", "The most tokens there is room for.", kvTokensMax),
+	gauge("sglang:max_total_num_tokens", "Maximum number of tokens in the KV cache.", kvTokensMax),
 	gauge("sglang:gen_throughput", "The generation throughput (token/s).", throughput),
 	gauge("sglang:cache_hit_rate", "The prefix cache hit rate.", hitRate),
 	counter("sglang:prompt_tokens_total", "Number of prefill tokens processed.", promptTokens),
@@ -140,8 +140,8 @@ var llamaMetrics = []metric{
 	gauge("llamacpp:requests_deferred", "Number of requests deferred.", waiting),
 	counter("llamacpp:prompt_tokens_total", "Number of prompt tokens processed.", promptTokens),
 	counter("llamacpp:tokens_predicted_total", "Number of generation tokens processed.", generated),
-	counter("llamacpp:prompt_seconds_total", "Prompt process time", func(x *census) float64 { return x.prefill.total() }),
-	counter("llamacpp:tokens_predicted_seconds_total", "Predict process time", func(x *census) float64 { return x.decode.total() }),
+	counter("llamacpp:prompt_seconds_total", "Prompt process time", func(x *snapshot) float64 { return x.prefill.total() }),
+	counter("llamacpp:tokens_predicted_seconds_total", "Predict process time", func(x *snapshot) float64 { return x.decode.total() }),
 	gauge("llamacpp:predicted_tokens_seconds", "Average generation throughput in tokens/s.", throughput),
 }
 
@@ -155,7 +155,7 @@ var trtllmMetrics = []metric{
 	counter("trtllm_generation_tokens_total", "Generated tokens.", generated),
 	counter("trtllm_request_success_total", "Count of successfully processed requests.", stopped).with(`finished_reason="stop"`),
 	counter("trtllm_request_success_total", "", limited).with(`finished_reason="length"`),
-	counter("trtllm_request_error_total", "Count of failed requests.", func(x *census) float64 { return refused(x) + aborted(x) }),
+	counter("trtllm_request_error_total", "Count of failed requests.", func(x *snapshot) float64 { return refused(x) + aborted(x) }),
 	distribution("trtllm_time_to_first_token_seconds", "Histogram of time to first token in seconds.", ttft),
 	distribution("trtllm_time_per_output_token_seconds", "Histogram of time per output token in seconds.", tpot),
 	distribution("trtllm_e2e_request_latency_seconds", "Histogram of end to end request latency in seconds.", e2e),
@@ -171,28 +171,28 @@ var lmdeployMetrics = []metric{
 	counter("lmdeploy:cached_tokens_total", "Number of cached prompt tokens.", cachedTokens),
 	counter("lmdeploy:generation_tokens_total", "Number of generation tokens processed.", generated),
 	counter("lmdeploy:request_success_total", "Count of successfully processed requests.", succeeded),
-	gauge("lmdeploy:num_requests_failed", "Number of failed requests.", func(x *census) float64 { return refused(x) + aborted(x) }),
+	gauge("lmdeploy:num_requests_failed", "Number of failed requests.", func(x *snapshot) float64 { return refused(x) + aborted(x) }),
 	distribution("lmdeploy:time_to_first_token_seconds", "Histogram of time to first token in seconds.", ttft),
 	distribution("lmdeploy:time_per_output_token_seconds", "Histogram of time per output token in seconds.", tpot),
 	distribution("lmdeploy:e2e_request_latency_seconds", "Histogram of e2e request latency in seconds.", e2e),
 	distribution("lmdeploy:request_queue_time_seconds", "Histogram of time in the queue in seconds.", queue),
-	distribution("lmdeploy:request_inference_time_seconds", "Histogram of time spent in RUNNING phase for request.", worked),
+	distribution("lmdeploy:request_inference_time_seconds", "Histogram of time spent in RUNNING phase for request.", inferenceTimes),
 	distribution("lmdeploy:request_prefill_time_seconds", "Histogram of time spent in PREFILL phase for request.", prefill),
 	distribution("lmdeploy:request_decode_time_seconds", "Histogram of time spent in DECODE phase for request.", decoded),
 }
 
-// metricsPage answers in the text format of Prometheus.
+// metricsPage answers in the Prometheus text format.
 func (s *Server) metricsPage(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path != s.pose.metricsPath {
+	if r.URL.Path != s.emulated.metricsPath {
 		http.NotFound(w, r)
 		return
 	}
-	x := &census{counters: s.counters, load: s.model.load(), up: s.sinceStart(time.Now())}
+	x := &snapshot{counters: s.counters, load: s.model.load(), up: s.sinceStart(time.Now())}
 	var page bytes.Buffer
 	model := `model_name=` + strconv.Quote(s.opt.Model)
-	for i := range s.pose.metrics {
-		m := &s.pose.metrics[i]
-		if i == 0 || s.pose.metrics[i-1].name != m.name {
+	for i := range s.emulated.metrics {
+		m := &s.emulated.metrics[i]
+		if i == 0 || s.emulated.metrics[i-1].name != m.name {
 			fmt.Fprintf(&page, "# HELP %s %s\n# TYPE %s %s\n", m.name, m.help, m.name, m.kind)
 		}
 		labels := model
@@ -206,7 +206,7 @@ func (s *Server) metricsPage(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(&page, "%s{%s} %v\n", m.name, labels, m.value(x))
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = w.Write(page.Bytes()) // it fails only if the client has gone
+	_, _ = w.Write(page.Bytes()) // it fails only if the client disconnected
 }
 
 func (h *histogram) print(page *bytes.Buffer, name, labels string) {

@@ -32,7 +32,7 @@ func get(t *testing.T, c *http.Client, path string) (int, []byte) {
 	return res.StatusCode, body
 }
 
-// sample is the value of one line of a metrics page, -1 if it is not there.
+// sample is the value of one line of a metrics page, or -1 if the line is missing.
 func sample(page []byte, name, labels string) float64 {
 	in := bufio.NewScanner(bytes.NewReader(page))
 	for in.Scan() {
@@ -48,18 +48,18 @@ func sample(page []byte, name, labels string) float64 {
 	return -1
 }
 
-// What the metrics say while a load runs, and after it, is what happened.
-func TestMetricsAreTrue(t *testing.T) {
+// The metrics during and after a load agree with the truth log.
+func TestMetricsMatchTruth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := testProfile()
 		p.MaxSequences = 2
 		p.Output.Mean = 5
-		p.KV.BlockTokens = 2 // so that the prompt of three has one to find again
+		p.KV.BlockTokens = 2 // so that the prompt of three tokens has one full block
 		s, c := start(t, Options{Profile: p, Model: "m"})
 		for range 3 {
 			go talk(t, c, "http://127.0.0.1", "")
 		}
-		time.Sleep(105 * time.Millisecond) // in the step in which the first decodes and the second is read
+		time.Sleep(105 * time.Millisecond) // during the step that decodes the first and prefills the second
 		_, page := get(t, c, "/metrics")
 		l := s.model.load()
 		for name, want := range map[string]float64{
@@ -123,12 +123,12 @@ func TestMetricsAreTrue(t *testing.T) {
 	})
 }
 
-// Times of the engine are of the engine, and those of the front end are not, as
-// on vLLM's page: that is how one tells which of them is slow.
-func TestMetricsTellTheEngineFromItsFrontEnd(t *testing.T) {
+// Engine metrics exclude the front end, and front-end metrics include it, as on
+// vLLM's page. The difference shows which of them is slow.
+func TestMetricsSeparateEngineAndFrontEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := testProfile()
-		p.FrontEnd.FixedMs, p.FrontEnd.PerEventMs = 30, 150 // a step takes 50 or 10 ms, so that events come late and together
+		p.FrontEnd.FixedMs, p.FrontEnd.PerEventMs = 30, 150 // a step takes 50 or 10 ms, so events are late and merged
 		s, c := start(t, Options{Profile: p, Model: "m"})
 		res := post(t, c, "/v1/completions", `{"prompt":"a b c","max_tokens":8,"ignore_eos":true,"stream":true}`)
 		if _, err := io.Copy(io.Discard, res.Body); err != nil {
@@ -159,7 +159,7 @@ func TestMetricsTellTheEngineFromItsFrontEnd(t *testing.T) {
 	})
 }
 
-// Preemptions are counted when the KV cache is too small for the batch.
+// Preemptions are counted if the KV cache is too small for the batch.
 func TestPreemptionsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := testProfile()
@@ -186,14 +186,14 @@ func TestPreemptionsAreCounted(t *testing.T) {
 	})
 }
 
-// Every engine has a page of its own names, in good order.
+// Every engine has a valid metrics page with its own names.
 func TestMetricPages(t *testing.T) {
 	for _, engine := range Engines() {
 		t.Run(engine, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				_, c := start(t, Options{Profile: testProfile(), Engine: engine})
 				talk(t, c, "http://127.0.0.1", "")
-				path := poseOf(engine).metricsPath
+				path := emulatedServerOf(engine).metricsPath
 				if path == "" {
 					if status, _ := get(t, c, "/metrics"); status != http.StatusNotFound {
 						t.Errorf("status %d, want 404", status)
@@ -242,7 +242,7 @@ func TestPages(t *testing.T) {
 			{"/api/show", `{"model":"m"}`, `"sim.context_length":512`},
 			{"/pooling", `{"input":["a b","c"],"truncate_prompt_tokens":-1}`, `"usage":{"prompt_tokens":3,"total_tokens":3}`},
 			{"/v1/rerank", `{"query":"a","documents":["b c","d"]}`, `"usage":{"prompt_tokens":5,"total_tokens":5},"results":[{"index":`},
-			{"/v1/rerank", `{"query":"a","documents":[]}`, `none to rank`},
+			{"/v1/rerank", `{"query":"a","documents":[]}`, `list is empty`},
 			{"/v1/embeddings", `{"messages":[{"role":"user","content":[{"type":"text","text":"a b"},{"type":"image_url","image_url":{"url":"data:,x"}}]}]}`, `"usage":{"prompt_tokens":258,"total_tokens":258}`},
 			{"/embeddings", `{"input":"data:image/png;base64,AAAA","modality":"image"}`, `"usage":{"prompt_tokens":256,"total_tokens":256}`},
 			{"/embeddings", `{"input":["a b","c"]}`, `"usage":{"prompt_tokens":3,"total_tokens":3}`},

@@ -1,19 +1,19 @@
 package sim
 
-import "tacho/wire"
+import "github.com/tacho-bench/tacho/internal/wire"
 
-// miiGenerate shares its path with others, see generate. The server has no
-// words for what goes wrong inside a stream.
+// miiGenerate shares its path with other dialects, see generate. The server has no
+// format for errors inside a stream.
 var miiGenerate = &dialect{
 	mime: sseMime,
 	read: readMII,
-	refusal: func(_ *pose, c *complaint) []byte {
+	errorBody: func(_ *emulatedServer, c *apiError) []byte {
 		return appendJSON(nil, miiErrorResponse{Error: c.message})
 	},
-	broken: func(*pose, *complaint) []byte { return nil },
+	streamError: func(*emulatedServer, *apiError) []byte { return nil },
 }
 
-func readMII(in *incoming) (*ask, error) {
+func readMII(in *incoming) (*generation, error) {
 	var q wire.MIIRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
@@ -23,20 +23,20 @@ func readMII(in *incoming) (*ask, error) {
 	if q.MaxTokens == 0 {
 		q.MaxTokens = 128 // the protocol's default
 	}
-	a, err := in.ask(p, wish{limit: q.MaxTokens, min: q.MinTokens, stream: q.Stream})
+	a, err := in.generation(p, params{limit: q.MaxTokens, min: q.MinTokens, stream: q.Stream})
 	if err != nil {
 		return nil, err
 	}
-	// It tells texts and nothing else.
+	// MII sends only texts.
 	words := func(b []byte, from, to int) []byte {
 		return append(a.text(append(b, `{"text": ["`...), from, to), `"]}`...)
 	}
-	a.voice = &eventVoice{ask: a, frame: sseFrame, words: words, after: doneEvent}
+	a.encoder = &eventEncoder{generation: a, frame: sseFrame, appendJSON: words, after: doneEvent}
 	return a, nil
 }
 
-// miiPages are what the server has instead of what others have.
+// miiPages replace the common pages.
 var miiPages = map[string]page{
 	"GET /openapi.json": openAPI("CompletionRequest"),
-	"GET /v1/models":    missing,
+	"GET /v1/models":    notFound,
 }

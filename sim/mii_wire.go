@@ -1,6 +1,6 @@
 package sim
 
-// An miiErrorResponse is the body of a failure.
+// An miiErrorResponse is the body of an error response.
 type miiErrorResponse struct {
 	Error string `json:"error"`
 }

@@ -5,57 +5,57 @@ import (
 	"time"
 )
 
-// A model decides when the tokens of an answer exist, and how many there are.
+// A model decides when the tokens of an answer are generated, and how many.
 type model interface {
-	// start begins an answer to a request that arrived at the given time of
-	// the model's clock. An error is the client's fault.
-	start(a *ask, arrival time.Duration) (run, error)
-	// load is what the model is busy with.
+	// start begins the answer to a request that arrived at the given model time. An
+	// error is the client's fault.
+	start(a *generation, arrival time.Duration) (run, error)
+	// load is the model's current load.
 	load() load
-	// forget empties the prefix cache.
-	forget()
+	// dropCache empties the prefix cache.
+	dropCache()
 }
 
 // A run is one answer being generated.
 type run interface {
 	// next waits for the next tokens.
 	next(ctx context.Context) (emission, error)
-	// stop gives the answer up, if it is not over.
+	// stop cancels the answer if it is not finished.
 	stop()
 }
 
-// An emission is tokens that came into being together.
+// An emission is a set of tokens generated together.
 type emission struct {
 	tokens int
-	last   bool          // nothing comes after
+	last   bool          // no emission follows
 	eos    bool          // the last token is the end of sequence, which has no text
 	finish string        // finishLength or finishStop, with last
-	at     time.Duration // when they were ready to be written
+	at     time.Duration // when the tokens were ready to be written
 	engineTimes
 	cached      int // prompt tokens found in the prefix cache
 	preemptions int // so far
 }
 
-// engineTimes are when things happened in the engine, by the model's clock: a
-// front end may be behind.
+// engineTimes are times in the engine, in model time. A front end may deliver
+// tokens later.
 type engineTimes struct {
-	queued    time.Duration // it was told of the request
-	admitted  time.Duration // it took it up
-	firstMade time.Duration // it had the first token
-	made      time.Duration // it had the last of these tokens
-	steps     int           // in which it made tokens so far
+	queued    time.Duration // the engine received the request
+	admitted  time.Duration // the engine admitted the request
+	firstMade time.Duration // the engine generated the first token
+	made      time.Duration // the engine generated the last of these tokens
+	steps     int           // steps with tokens of the request so far
 }
 
-// load is the state of a model, for metrics. Counts are since the start.
+// load is the state of a model, for metrics. Counters start with the server.
 type load struct {
 	running, waiting        int
 	kvBlocks, kvUsed        int
 	prefixQueries           int64 // tokens looked up in the prefix cache
-	prefixHits              int64 // tokens found there
+	prefixHits              int64 // tokens found in the prefix cache
 	preemptions             int64
 	steps, promptTokens     int64
 	busy                    time.Duration
-	maxRunning, blockTokens int // of the profile; 0 if it has none
+	maxRunning, blockTokens int // of the profile; 0 if there is none
 }
 
 func (l load) kvShare() float64 {
@@ -65,8 +65,8 @@ func (l load) kvShare() float64 {
 	return float64(l.kvUsed) / float64(l.kvBlocks)
 }
 
-// sleep waits for a time of the model's clock. A pause that begins meanwhile
-// puts the time off.
+// sleep waits until the given model time. A pause that begins meanwhile delays the
+// return.
 func (c *clock) sleep(ctx context.Context, timer **time.Timer, until time.Duration) error {
 	for {
 		wait := time.Until(c.wall(until))

@@ -5,39 +5,39 @@ import (
 	"net/http"
 	"time"
 
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
 const ndjsonMime = "application/x-ndjson"
 
 var ollamaGenerate = &dialect{
-	paths:   []string{wire.OllamaGeneratePath},
-	mime:    ndjsonMime,
-	frame:   lineFrame,
-	read:    readOllamaGenerate,
-	refusal: ollamaRefusal,
+	paths:     []string{wire.OllamaGeneratePath},
+	mime:      ndjsonMime,
+	frame:     lineFrame,
+	read:      readOllamaGenerate,
+	errorBody: ollamaErrorBody,
 }
 
 var ollamaChat = &dialect{
-	paths:   []string{wire.OllamaChatPath},
-	mime:    ndjsonMime,
-	frame:   lineFrame,
-	read:    readOllamaChat,
-	refusal: ollamaRefusal,
+	paths:     []string{wire.OllamaChatPath},
+	mime:      ndjsonMime,
+	frame:     lineFrame,
+	read:      readOllamaChat,
+	errorBody: ollamaErrorBody,
 }
 
-// ollamaPages are what only this server has.
+// ollamaPages exist only on this server.
 var ollamaPages = map[string]page{
 	"GET /{$}": func(_ *Server, w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, "Ollama is running") // it fails only if the client has gone
+		_, _ = io.WriteString(w, "Ollama is running") // it fails only if the client disconnected
 	},
 }
 
-func ollamaRefusal(_ *pose, c *complaint) []byte {
+func ollamaErrorBody(_ *emulatedServer, c *apiError) []byte {
 	return appendJSON(nil, ollamaErrorResponse{Error: c.message})
 }
 
-func readOllamaGenerate(in *incoming) (*ask, error) {
+func readOllamaGenerate(in *incoming) (*generation, error) {
 	var q ollamaGenerateRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
@@ -45,12 +45,12 @@ func readOllamaGenerate(in *incoming) (*ask, error) {
 	p := in.newPrompt()
 	p.AddText(q.System)
 	p.AddText(q.Prompt)
-	return in.askOllama(p, q.Model, &q.Options, q.Stream, func(model string, at time.Time, f ollamaFinal, text string) any {
+	return in.ollamaGeneration(p, q.Model, &q.Options, q.Stream, func(model string, at time.Time, f ollamaFinal, text string) any {
 		return ollamaGenerateResponse{Model: model, CreatedAt: at, Response: text, Done: f.DoneReason != "", ollamaFinal: f}
 	})
 }
 
-func readOllamaChat(in *incoming) (*ask, error) {
+func readOllamaChat(in *incoming) (*generation, error) {
 	var q ollamaChatRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func readOllamaChat(in *incoming) (*ask, error) {
 	for _, m := range q.Messages {
 		p.AddText(m.Content)
 	}
-	return in.askOllama(p, q.Model, &q.Options, q.Stream, func(model string, at time.Time, f ollamaFinal, text string) any {
+	return in.ollamaGeneration(p, q.Model, &q.Options, q.Stream, func(model string, at time.Time, f ollamaFinal, text string) any {
 		return ollamaChatResponse{
 			Model: model, CreatedAt: at, Done: f.DoneReason != "", ollamaFinal: f,
 			Message: wire.OllamaMessage{Role: "assistant", Content: text},
@@ -67,39 +67,39 @@ func readOllamaChat(in *incoming) (*ask, error) {
 	})
 }
 
-func (in *incoming) askOllama(p prompt, model string, o *wire.OllamaOptions, stream *bool, line ollamaLine) (*ask, error) {
-	a, err := in.ask(p, wish{model: model, limit: max(0, o.NumPredict), stream: stream == nil || *stream})
+func (in *incoming) ollamaGeneration(p prompt, model string, o *wire.OllamaOptions, stream *bool, line ollamaLine) (*generation, error) {
+	a, err := in.generation(p, params{model: model, limit: max(0, o.NumPredict), stream: stream == nil || *stream})
 	if err != nil {
 		return nil, err
 	}
 	a.stopAtFirst(stops{strings: o.Stop})
-	v := &ollamaVoice{ask: a, line: line}
+	v := &ollamaEncoder{generation: a, line: line}
 	v.token = newTemplate(string(appendJSON(nil, line(a.model, holeTime, ollamaFinal{}, textHole)))+"\n", holeTimeText, textHole)
-	a.voice = v
+	a.encoder = v
 	return a, nil
 }
 
-// holeTime is where a line's time goes.
+// holeTime is the placeholder for the time of a line.
 var (
 	holeTime     = time.Date(1234, 5, 6, 7, 8, 9, 101112131, time.UTC)
 	holeTimeText = holeTime.Format(time.RFC3339Nano)
 )
 
-// An ollamaLine is a line of the stream at a time; it is the last if the final
-// part has a reason.
+// An ollamaLine returns a line of the stream. The line is the last if f contains a
+// reason.
 type ollamaLine func(model string, at time.Time, f ollamaFinal, text string) any
 
-// ollamaVoice writes lines of JSON, each with the time at which it was made.
-type ollamaVoice struct {
-	*ask
+// ollamaEncoder writes lines of JSON, each with its creation time.
+type ollamaEncoder struct {
+	*generation
 	line  ollamaLine
 	token template
 }
 
-func (v *ollamaVoice) early(b []byte) []byte { return b }
+func (v *ollamaEncoder) early(b []byte) []byte { return b }
 
-func (v *ollamaVoice) tokens(b []byte, from, to int) []byte {
-	if v.onlyEnds(from, to) || v.unheard(from, to) {
+func (v *ollamaEncoder) tokens(b []byte, from, to int) []byte {
+	if v.onlyEnds(from, to) || v.noVisibleText(from, to) {
 		return b
 	}
 	b = time.Now().UTC().AppendFormat(append(b, v.token[0]...), time.RFC3339Nano)
@@ -107,21 +107,21 @@ func (v *ollamaVoice) tokens(b []byte, from, to int) []byte {
 	return append(b, v.token[2]...)
 }
 
-func (v *ollamaVoice) final() ollamaFinal {
+func (v *ollamaEncoder) final() ollamaFinal {
 	f := ollamaFinal{
 		DoneReason: v.finish, TotalDuration: v.took(v.arrivedAt, v.lastAt), LoadDuration: time.Millisecond,
 	}
 	if !v.fx.noUsage {
-		f.PromptEvalCount, f.EvalCount = v.Tokens-v.cached, v.counted(v.output) // cached tokens are not evaluated, and a count of 0 is left out
+		f.PromptEvalCount, f.EvalCount = v.Tokens-v.cached, v.counted(v.output) // cached tokens are not evaluated, and a count of 0 is omitted
 		f.PromptEvalDuration, f.EvalDuration = v.took(v.admittedAt, v.firstAt), v.took(v.firstAt, v.lastAt)
 	}
 	return f
 }
 
-func (v *ollamaVoice) last(b []byte) []byte {
+func (v *ollamaEncoder) last(b []byte) []byte {
 	return append(appendJSON(b, v.line(v.model, time.Now().UTC(), v.final(), "")), '\n')
 }
 
-func (v *ollamaVoice) whole(b []byte) []byte {
-	return v.retell(b, appendJSON(nil, v.line(v.model, time.Now().UTC(), v.final(), textHole)), 0, v.output)
+func (v *ollamaEncoder) whole(b []byte) []byte {
+	return v.fillHoles(b, appendJSON(nil, v.line(v.model, time.Now().UTC(), v.final(), textHole)), 0, v.output)
 }

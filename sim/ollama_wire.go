@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
 // An ollamaGenerateRequest is the body of a request to OllamaGeneratePath.
@@ -23,8 +23,8 @@ type ollamaChatRequest struct {
 	Options  wire.OllamaOptions   `json:"options"`
 }
 
-// An ollamaGenerateResponse is a line of a stream of OllamaGeneratePath, or its whole
-// answer. The last line has Done set.
+// An ollamaGenerateResponse is a line of a stream of OllamaGeneratePath, or the
+// whole answer. The last line has Done set.
 type ollamaGenerateResponse struct {
 	Model     string    `json:"model"`
 	CreatedAt time.Time `json:"created_at"`
@@ -34,7 +34,8 @@ type ollamaGenerateResponse struct {
 	ollamaFinal
 }
 
-// An ollamaChatResponse is a line of a stream of OllamaChatPath, or its whole answer.
+// An ollamaChatResponse is a line of a stream of OllamaChatPath, or the whole
+// answer.
 type ollamaChatResponse struct {
 	Model     string             `json:"model"`
 	CreatedAt time.Time          `json:"created_at"`
@@ -43,8 +44,8 @@ type ollamaChatResponse struct {
 	ollamaFinal
 }
 
-// ollamaFinal is the server's account at the end of an answer. What is zero is left
-// out. Durations are in nanoseconds.
+// ollamaFinal is the server's summary at the end of an answer. Zero fields are
+// omitted. Durations are in nanoseconds.
 type ollamaFinal struct {
 	DoneReason         string        `json:"done_reason,omitempty"` // stop, length, load or unload
 	TotalDuration      time.Duration `json:"total_duration,omitempty"`
@@ -55,7 +56,8 @@ type ollamaFinal struct {
 	EvalDuration       time.Duration `json:"eval_duration,omitempty"`
 }
 
-// An ollamaErrorResponse is the body of a failure, and its line within a stream.
+// An ollamaErrorResponse is the body of an error response, and the error line of a
+// stream.
 type ollamaErrorResponse struct {
 	Error string `json:"error"`
 }

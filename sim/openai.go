@@ -8,33 +8,33 @@ import (
 	"slices"
 	"strings"
 
-	"tacho/sim/words"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/wire"
+	"github.com/tacho-bench/tacho/sim/words"
 )
 
 const sseMime = "text/event-stream; charset=utf-8"
 
 var completions = &dialect{
-	paths:   []string{wire.OpenAICompletionsPath},
-	mime:    sseMime,
-	read:    readCompletion,
-	refusal: openAIRefusal,
-	broken:  openAIBroken,
+	paths:       []string{wire.OpenAICompletionsPath},
+	mime:        sseMime,
+	read:        readCompletion,
+	errorBody:   openAIErrorBody,
+	streamError: openAIStreamError,
 }
 
 var chat = &dialect{
-	paths:   []string{wire.OpenAIChatPath},
-	mime:    sseMime,
-	read:    readChat,
-	refusal: openAIRefusal,
-	broken:  openAIBroken,
+	paths:       []string{wire.OpenAIChatPath},
+	mime:        sseMime,
+	read:        readChat,
+	errorBody:   openAIErrorBody,
+	streamError: openAIStreamError,
 }
 
-func openAIBroken(p *pose, c *complaint) []byte {
+func openAIStreamError(p *emulatedServer, c *apiError) []byte {
 	if p.openai.errorCuts {
 		return nil
 	}
-	b := wire.AppendSSE(nil, "", nestedRefusal(p, c))
+	b := wire.AppendSSE(nil, "", nestedErrorBody(p, c))
 	if p.openai.errorDone {
 		b = append(b, doneEvent...)
 	}
@@ -43,27 +43,27 @@ func openAIBroken(p *pose, c *complaint) []byte {
 
 const doneEvent = wire.SSEBegin + wire.OpenAIDone + wire.SSEEnd
 
-// A completionAsk is all that is understood of a request for a completion. Its
-// limit may be left out, which is not the same as 0.
-type completionAsk struct {
+// A completionBody is the supported part of a completion request. A missing limit
+// differs from 0.
+type completionBody struct {
 	wire.OpenAICompletionRequest
 	openaiConstraints
 	MaxTokens *int `json:"max_tokens"`
 }
 
-// check complains in the order in which vLLM does.
-func (q *completionAsk) check(in *incoming) error {
-	if in.pose.openai.lenient {
-		return in.knows(q.Model)
+// check returns the first error in vLLM's order.
+func (q *completionBody) check(in *incoming) error {
+	if in.emulated.openai.lenient {
+		return in.checkModel(q.Model)
 	}
 	limit := q.MaxTokens
 	if q.Echo && limit != nil && *limit == 0 {
-		limit = nil // only the prompt is wanted
+		limit = nil // the client wants only the prompt
 	}
 	return firstError(
 		func() error { return checkFormat(&q.openaiConstraints) },
 		func() error { return checkLogprobs("logprobs", q.Logprobs) },
-		func() error { return in.knows(q.Model) },
+		func() error { return in.checkModel(q.Model) },
 		func() error {
 			return checkSampling(&q.OpenAISampling, q.RepetitionPenalty, &q.openaiConstraints, limit)
 		},
@@ -80,81 +80,81 @@ func firstError(checks ...func() error) error {
 	return nil
 }
 
-func readCompletion(in *incoming) (*ask, error) {
-	var q completionAsk
+func readCompletion(in *incoming) (*generation, error) {
+	var q completionBody
 	if err := in.parseOpenAI(in.body, &q); err != nil {
 		return nil, err
 	}
-	v := &completionVoice{openAIVoice: openAIVoice{manner: &in.pose.openai, ids: q.ReturnTokenIDs}}
+	v := &completionEncoder{openAIEncoder: openAIEncoder{variant: &in.emulated.openai, ids: q.ReturnTokenIDs}}
 	if err := v.options(q.StreamOptions, q.Stream); err != nil {
 		return nil, err
 	}
 	if err := q.check(in); err != nil {
 		return nil, err
 	}
-	if q.Prompt.IDs != nil && in.pose.openai.textOnly {
+	if q.Prompt.IDs != nil && in.emulated.openai.textOnly {
 		return nil, errors.New("prompt: token ids are not supported, send text")
 	}
 	p := in.newPrompt()
 	p.AddText(q.Prompt.Text)
 	p.AddIDs(q.Prompt.IDs)
-	w := wish{model: q.Model, limit: 16, min: q.MinTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream, priority: q.Priority} // 16 is the protocol's default
+	w := params{model: q.Model, limit: 16, min: q.MinTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream, priority: q.Priority} // 16 is the protocol's default
 	if q.MaxTokens != nil {
 		w.limit = max(*q.MaxTokens, 1)
 	}
-	a, err := in.ask(p, w)
+	a, err := in.generation(p, w)
 	if err != nil {
 		return nil, err
 	}
 	if q.Echo {
-		a.before = q.Prompt.Text + words.Decode(q.Prompt.IDs)
+		a.prefix = q.Prompt.Text + words.Decode(q.Prompt.IDs)
 		if q.MaxTokens != nil && *q.MaxTokens == 0 {
-			a.script = []string{} // only the prompt is wanted
+			a.script = []string{} // the client wants only the prompt
 		}
 	}
 	a.constrain(&q.openaiConstraints, q.MinTokens)
-	v.ask = a
+	v.generation = a
 	if q.Logprobs != nil {
-		v.probs = someLogprobs(*q.Logprobs)
+		v.probs = clampLogprobs(*q.Logprobs)
 	}
 	v.begin()
-	a.voice = v
+	a.encoder = v
 	return a, v.fits()
 }
 
-// A chatAsk is all that is understood of a request for a chat.
-type chatAsk struct {
+// A chatBody is the supported part of a chat request.
+type chatBody struct {
 	wire.OpenAIChatRequest
 	openaiConstraints
 	MaxTokens           *int `json:"max_tokens"`
 	MaxCompletionTokens *int `json:"max_completion_tokens"`
 }
 
-func (q *chatAsk) limit() *int { return cmp.Or(q.MaxCompletionTokens, q.MaxTokens) }
+func (q *chatBody) limit() *int { return cmp.Or(q.MaxCompletionTokens, q.MaxTokens) }
 
-func (q *chatAsk) check(in *incoming) error {
-	if in.pose.openai.lenient {
-		return in.knows(q.Model)
+func (q *chatBody) check(in *incoming) error {
+	if in.emulated.openai.lenient {
+		return in.checkModel(q.Model)
 	}
 	return firstError(
 		func() error { return checkFormat(&q.openaiConstraints) },
 		func() error {
 			if q.TopLogprobs != nil && *q.TopLogprobs != 0 && !q.Logprobs {
-				return &complaint{param: "top_logprobs", message: "when using `top_logprobs`, `logprobs` must be set to true."}
+				return &apiError{param: "top_logprobs", message: "when using `top_logprobs`, `logprobs` must be set to true."}
 			}
 			return checkLogprobs("top_logprobs", q.TopLogprobs)
 		},
 		func() error { return in.checkTools(&q.openaiConstraints) },
-		func() error { return in.knows(q.Model) },
+		func() error { return in.checkModel(q.Model) },
 		func() error {
 			return checkSampling(&q.OpenAISampling, q.RepetitionPenalty, &q.openaiConstraints, q.limit())
 		},
 	)
 }
 
-// call is the tool call that the request demands, and the schema of its
-// arguments; nil if it demands none.
-func (q *chatAsk) call() (*openaiToolCall, json.RawMessage) {
+// call returns the tool call that the request demands and the schema of its
+// arguments, or nil.
+func (q *chatBody) call() (*openaiToolCall, json.RawMessage) {
 	if q.ToolChoice == nil || q.ToolChoice.Word == "none" || q.ToolChoice.Word == "auto" || len(q.Tools) == 0 {
 		return nil, nil
 	}
@@ -167,12 +167,12 @@ func (q *chatAsk) call() (*openaiToolCall, json.RawMessage) {
 	return &openaiToolCall{Type: "function", Function: openaiFunctionCall{Name: f.Name}}, f.Parameters
 }
 
-func readChat(in *incoming) (*ask, error) {
-	var q chatAsk
+func readChat(in *incoming) (*generation, error) {
+	var q chatBody
 	if err := in.parseOpenAI(in.body, &q); err != nil {
 		return nil, err
 	}
-	v := &chatVoice{openAIVoice: openAIVoice{manner: &in.pose.openai, ids: q.ReturnTokenIDs}}
+	v := &chatEncoder{openAIEncoder: openAIEncoder{variant: &in.emulated.openai, ids: q.ReturnTokenIDs}}
 	if err := v.options(q.StreamOptions, q.Stream); err != nil {
 		return nil, err
 	}
@@ -180,56 +180,56 @@ func readChat(in *incoming) (*ask, error) {
 		return nil, err
 	}
 	if q.Messages == nil {
-		return nil, &complaint{syntax: true, param: "body.messages", message: "messages: Field required"}
+		return nil, &apiError{syntax: true, param: "body.messages", message: "messages: Field required"}
 	}
 	p := in.newPrompt()
 	p.addMessages(q.Messages)
-	w := wish{model: q.Model, min: q.MinTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream, priority: q.Priority}
+	w := params{model: q.Model, min: q.MinTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream, priority: q.Priority}
 	if limit := q.limit(); limit != nil {
 		w.limit = max(*limit, 1)
 	}
-	a, err := in.ask(p, w)
+	a, err := in.generation(p, w)
 	if err != nil {
 		return nil, err
 	}
 	if call, arguments := q.call(); call != nil {
 		call.ID = "chatcmpl-tool-" + a.id
 		v.call, v.chosen = call, q.ToolChoice.Name != ""
-		a.say(document(arguments, a.Seed))
+		a.setScript(document(arguments, a.Seed))
 	}
 	a.constrain(&q.openaiConstraints, q.MinTokens)
-	v.ask = a
+	v.generation = a
 	if q.Logprobs {
-		v.probs = someLogprobs(*cmp.Or(q.TopLogprobs, new(int)))
+		v.probs = clampLogprobs(*cmp.Or(q.TopLogprobs, new(int)))
 	}
 	v.begin()
-	a.voice = v
+	a.encoder = v
 	return a, v.fits()
 }
 
-// someLogprobs bounds how many are told, for servers that do not check how many
-// are asked for.
-func someLogprobs(asked int) *int {
+// clampLogprobs limits the number of log probabilities, for servers that do not
+// validate it.
+func clampLogprobs(asked int) *int {
 	n := min(max(asked, 0), mostLogprobs)
 	return &n
 }
 
-// constrain gives the answer the form that the request wants it to have.
-func (a *ask) constrain(c *openaiConstraints, min int) {
+// constrain applies the request's constraints to the answer.
+func (a *generation) constrain(c *openaiConstraints, min int) {
 	if c.N != nil {
 		a.choices = *c.N
 	}
 	f, s := c.ResponseFormat, c.StructuredOutputs
 	switch {
-	case a.script != nil: // it has one
+	case a.script != nil: // already set
 	case f != nil && f.Type == "json_schema" && f.JSONSchema != nil:
-		a.say(document(f.JSONSchema.Schema, a.Seed))
+		a.setScript(document(f.JSONSchema.Schema, a.Seed))
 	case f != nil && f.Type == "json_object":
-		a.say(document(nil, a.Seed))
+		a.setScript(document(nil, a.Seed))
 	case s != nil && s.JSON != nil:
-		a.say(document(s.JSON, a.Seed))
+		a.setScript(document(s.JSON, a.Seed))
 	case s != nil && len(s.Choice) > 0:
-		a.say(s.Choice[0])
+		a.setScript(s.Choice[0])
 	}
 	a.stopAtFirst(stops{strings: c.Stop, ids: c.StopTokenIDs, min: min, include: c.IncludeStop, always: true})
 }
@@ -246,7 +246,7 @@ func (s *Server) parseOpenAI(body []byte, into any) error {
 	if err := parse(body, into); err != nil {
 		return err
 	}
-	if !s.pose.openai.strict {
+	if !s.emulated.openai.strict {
 		return nil
 	}
 	var fields map[string]json.RawMessage

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
-// openaiConstraints are what a request of either kind may want of its answer. A nil
-// is left to the server. Echo is of completions, Tools of chats.
+// openaiConstraints are the constraints of completion and chat requests. Nil fields
+// are left to the server. Echo is only for completions, Tools only for chats.
 type openaiConstraints struct {
 	N                 *int                     `json:"n"`
 	Echo              bool                     `json:"echo"`
@@ -16,23 +16,23 @@ type openaiConstraints struct {
 	StopTokenIDs      []int32                  `json:"stop_token_ids"`
 	IncludeStop       bool                     `json:"include_stop_str_in_output"`
 	ResponseFormat    *openaiResponseFormat    `json:"response_format"`
-	StructuredOutputs *openaiStructuredOutputs `json:"structured_outputs"` // vLLM's
+	StructuredOutputs *openaiStructuredOutputs `json:"structured_outputs"` // vLLM only
 	Tools             []openaiTool             `json:"tools"`
 	ToolChoice        *openaiToolChoice        `json:"tool_choice"`
 }
 
-// An openaiResponseFormat is the form an answer must have.
+// An openaiResponseFormat is the required format of an answer.
 type openaiResponseFormat struct {
 	Type       string            `json:"type"` // text, json_object or json_schema
 	JSONSchema *openaiJSONSchema `json:"json_schema"`
 }
 
-// An openaiJSONSchema is a schema and its name.
+// An openaiJSONSchema wraps a schema.
 type openaiJSONSchema struct {
 	Schema json.RawMessage `json:"schema"`
 }
 
-// openaiStructuredOutputs is the same in vLLM's words.
+// openaiStructuredOutputs is vLLM's equivalent.
 type openaiStructuredOutputs struct {
 	JSON   json.RawMessage `json:"json"` // a schema
 	Choice []string        `json:"choice"`
@@ -44,14 +44,14 @@ type openaiTool struct {
 	Function openaiFunction `json:"function"`
 }
 
-// An openaiFunction is what a model is told of one.
+// An openaiFunction describes a function to the model.
 type openaiFunction struct {
 	Name       string          `json:"name"`
 	Parameters json.RawMessage `json:"parameters"` // a schema
 }
 
-// An openaiToolChoice is which tools a model may call, or must: a word, or the name of
-// one.
+// An openaiToolChoice restricts the tools a model may or must call: a mode, or the
+// name of a function.
 type openaiToolChoice struct {
 	Word string // none, auto or required
 	Name string // of the function, if Word is empty
@@ -65,7 +65,7 @@ func (c *openaiToolChoice) UnmarshalJSON(b []byte) error {
 	}
 	var named openaiTool
 	if json.Unmarshal(b, &named) != nil {
-		return errors.New("tool_choice must be a word or a function")
+		return errors.New("tool_choice must be a mode or a function")
 	}
 	c.Name = named.Function.Name
 	return nil
@@ -79,12 +79,12 @@ type openaiCompletionLogprobs struct {
 	TopLogprobs   []map[string]float64 `json:"top_logprobs"`
 }
 
-// openaiChatLogprobs are those of the tokens of a chat.
+// openaiChatLogprobs are the log probabilities of the tokens of a chat.
 type openaiChatLogprobs struct {
 	Content []openaiChatLogprob `json:"content"`
 }
 
-// An openaiChatLogprob is that of one token, and of others in its place.
+// An openaiChatLogprob is the log probability of one token and of its alternatives.
 type openaiChatLogprob struct {
 	openaiTokenLogprob
 	TopLogprobs []openaiTokenLogprob `json:"top_logprobs"`
@@ -108,7 +108,7 @@ type openaiDetokenizeResponse struct {
 	Prompt string `json:"prompt"`
 }
 
-// An openaiAnswer is what a server says, whole or in one chunk of a stream.
+// An openaiAnswer is a whole answer or one chunk of a stream.
 type openaiAnswer[Choice any] struct {
 	ID      string       `json:"id"`
 	Object  string       `json:"object"`
@@ -119,19 +119,21 @@ type openaiAnswer[Choice any] struct {
 }
 
 type (
-	// An openaiCompletion is the answer of OpenAICompletionsPath, and one chunk of its stream.
+	// An openaiCompletion is the answer of OpenAICompletionsPath, or one chunk of
+	// its stream.
 	openaiCompletion = openaiAnswer[openaiCompletionChoice]
 	// An openaiChatChunk is one chunk of a stream of OpenAIChatPath.
 	openaiChatChunk = openaiAnswer[openaiChatChoice]
 	// An openaiChatCompletion is the whole answer of OpenAIChatPath.
 	openaiChatCompletion = openaiAnswer[openaiChatMessageChoice]
-	// An openaiTranscriptionChunk is one chunk of a stream of vLLM's transcriptions. Its
-	// object is transcription.chunk or translation.chunk. A long sound is cut in
-	// pieces, each of which ends with a finish reason; the stream ends with Done.
+	// An openaiTranscriptionChunk is one chunk of a stream of vLLM's
+	// transcriptions. Its object is transcription.chunk or translation.chunk. Long
+	// audio is cut into pieces, each of which ends with a finish reason. The stream
+	// ends with [DONE].
 	openaiTranscriptionChunk = openaiAnswer[openaiTranscriptionChoice]
 )
 
-// An openaiCompletionChoice is one answer in a Completion.
+// An openaiCompletionChoice is one choice of an openaiCompletion.
 type openaiCompletionChoice struct {
 	Index        int             `json:"index"`
 	Text         string          `json:"text"`
@@ -141,7 +143,7 @@ type openaiCompletionChoice struct {
 	TokenIDs     []int32         `json:"token_ids,omitempty"`
 }
 
-// An openaiChatChoice is what a chunk adds to one answer.
+// An openaiChatChoice is the part that a chunk adds to one choice.
 type openaiChatChoice struct {
 	Index        int             `json:"index"`
 	Delta        openaiChatDelta `json:"delta"`
@@ -151,7 +153,8 @@ type openaiChatChoice struct {
 	TokenIDs     []int32         `json:"token_ids,omitempty"`
 }
 
-// An openaiChatDelta is a piece of a message. Reasoning goes by two names.
+// An openaiChatDelta is a piece of a message. Servers use one of two names for
+// reasoning.
 type openaiChatDelta struct {
 	Role             string           `json:"role,omitempty"`
 	Content          *string          `json:"content,omitempty"`
@@ -160,7 +163,7 @@ type openaiChatDelta struct {
 	ToolCalls        []openaiToolCall `json:"tool_calls,omitempty"`
 }
 
-// An openaiToolCall is a piece of a call of a function.
+// An openaiToolCall is a piece of a function call.
 type openaiToolCall struct {
 	Index    int                `json:"index"`
 	ID       string             `json:"id,omitempty"`
@@ -174,7 +177,7 @@ type openaiFunctionCall struct {
 	Arguments string `json:"arguments"`
 }
 
-// An openaiChatMessageChoice is one answer in an openaiChatCompletion.
+// An openaiChatMessageChoice is one choice of an openaiChatCompletion.
 type openaiChatMessageChoice struct {
 	Index        int             `json:"index"`
 	Message      openaiChatDelta `json:"message"`
@@ -183,7 +186,7 @@ type openaiChatMessageChoice struct {
 	StopReason   json.RawMessage `json:"stop_reason,omitempty"`
 }
 
-// openaiUsage is the server's count of tokens.
+// openaiUsage is the server's token count.
 type openaiUsage struct {
 	PromptTokens            int                            `json:"prompt_tokens"`
 	TotalTokens             int                            `json:"total_tokens"`
@@ -192,22 +195,23 @@ type openaiUsage struct {
 	CompletionTokensDetails *openaiCompletionTokensDetails `json:"completion_tokens_details,omitempty"`
 }
 
-// openaiPromptTokensDetails is the part of the prompt that came from a cache.
+// openaiPromptTokensDetails is the part of the prompt found in a cache.
 type openaiPromptTokensDetails struct {
 	CachedTokens int `json:"cached_tokens"`
 }
 
-// openaiCompletionTokensDetails is the part of the completion that was reasoning.
+// openaiCompletionTokensDetails is the reasoning part of the completion.
 type openaiCompletionTokensDetails struct {
 	ReasoningTokens int `json:"reasoning_tokens"`
 }
 
-// An openaiErrorResponse is the body of a failure, and its event within a stream.
+// An openaiErrorResponse is the body of an error response, and the error event of a
+// stream.
 type openaiErrorResponse struct {
 	Error openaiError `json:"error"`
 }
 
-// An openaiError is what went wrong.
+// An openaiError describes an error.
 type openaiError struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
@@ -215,7 +219,7 @@ type openaiError struct {
 	Code    int     `json:"code"`
 }
 
-// An openaiTranscriptionChoice is what a chunk adds to the text.
+// An openaiTranscriptionChoice is the text that a chunk adds.
 type openaiTranscriptionChoice struct {
 	Delta        openaiTranscriptionDelta `json:"delta"`
 	FinishReason *string                  `json:"finish_reason,omitempty"`
@@ -226,13 +230,13 @@ type openaiTranscriptionDelta struct {
 	Content string `json:"content"`
 }
 
-// An openaiTranscription is the whole answer when no stream was asked.
+// An openaiTranscription is the whole answer of a request without streaming.
 type openaiTranscription struct {
 	Text  string               `json:"text"`
 	Usage *openaiDurationUsage `json:"usage,omitempty"`
 }
 
-// openaiDurationUsage counts a sound by its length.
+// openaiDurationUsage counts audio by its duration.
 type openaiDurationUsage struct {
 	Type    string `json:"type"` // duration
 	Seconds int    `json:"seconds"`

@@ -6,10 +6,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
-// A chunkReading is what a client reads of a chunk.
+// A chunkReading is the part of a chunk that a client reads.
 type chunkReading struct {
 	Choices  int
 	Kind     wire.OpenAIKind
@@ -22,7 +22,7 @@ type chunkReading struct {
 	Failed   bool
 }
 
-// A stream chunk as a server writes it is one a client reads.
+// A client can read the chunks that the server writes.
 func TestChunksReadBack(t *testing.T) {
 	stop, hi := "stop", "hi"
 	for _, tc := range []struct {

@@ -15,19 +15,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// heard is what a client made of an answer.
+// heard is an answer as a client received it.
 type heard struct {
 	Text   string `json:"text"`
 	Finish string `json:"finish"`
 	Usage  int    `json:"usage"`
 }
 
-// The official clients stream from the simulator without a special case,
-// whatever server it poses as, and fail where they should.
+// The official clients stream from every emulated server and report its errors.
 func TestOracleClients(t *testing.T) {
 	node, python := nodeClients(t), pythonClient(t)
-	// These clients have nothing to say to servers that speak their own
-	// protocols alone.
+	// These servers speak only their own protocols, so the clients do not support
+	// them.
 	mute := []string{"mii-generate", "triton", "triton-vllm", "gemini"}
 	for _, engine := range Engines() {
 		if slices.Contains(mute, engine) {
@@ -39,7 +38,7 @@ func TestOracleClients(t *testing.T) {
 				"node":   {"node", node, address},
 				"python": {python, filepath.Join("testdata", "oracle", "clients.py"), address},
 			}
-			if poseOf(engine).openai.textOnly {
+			if emulatedServerOf(engine).openai.textOnly {
 				commands["python"] = append(commands["python"], "text-only")
 			}
 			for name, command := range commands {
@@ -55,7 +54,7 @@ func TestOracleClients(t *testing.T) {
 					t.Fatalf("%s: %v\n%s", name, err, out)
 				}
 				if diff := cmp.Diff(wantHeard(engine, got), got); diff != "" {
-					t.Errorf("%s heard (-want +got):\n%s", name, diff)
+					t.Errorf("%s received (-want +got):\n%s", name, diff)
 				}
 			}
 		})
@@ -77,9 +76,9 @@ func serveOracle(t *testing.T, engine string) (address string) {
 	return "http://" + l.Addr().String()
 }
 
-// wantHeard is what each conversation should have come to.
+// wantHeard returns the expected result of each conversation.
 func wantHeard(engine string, conversations map[string]heard) map[string]heard {
-	said := func(p prompt) string { return string((&ask{prompt: p}).text(nil, 0, 4)) }
+	said := func(p prompt) string { return string((&generation{prompt: p}).text(nil, 0, 4)) }
 	var text, ids, sound prompt
 	sound.addData(make([]byte, 960), 3)
 	text.AddText("a b c")
@@ -99,7 +98,7 @@ func wantHeard(engine string, conversations map[string]heard) map[string]heard {
 		case strings.HasPrefix(name, "openai transcription"):
 			w.Text = said(sound)
 			if strings.HasSuffix(name, "whole") {
-				w.Usage = 1 // a second, begun
+				w.Usage = 1 // a started second
 			}
 		case name == "openai models":
 			w = heard{Text: "m"}
@@ -108,7 +107,7 @@ func wantHeard(engine string, conversations map[string]heard) map[string]heard {
 		case name == "anthropic count":
 			w = heard{Usage: 3}
 		}
-		if poseOf(engine).openai.usage == usageNever && strings.HasPrefix(name, "openai c") && !strings.Contains(name, "whole") {
+		if emulatedServerOf(engine).openai.usage == usageNever && strings.HasPrefix(name, "openai c") && !strings.Contains(name, "whole") {
 			w.Usage = 0
 		}
 		want[name] = w
@@ -116,7 +115,7 @@ func wantHeard(engine string, conversations map[string]heard) map[string]heard {
 	return want
 }
 
-// oracleDir is where what the oracles need is installed.
+// oracleDir is the installation directory of the clients.
 func oracleDir(t *testing.T, name string) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", ".cache", name))
@@ -138,7 +137,7 @@ func install(t *testing.T, dir string, command ...string) {
 	}
 }
 
-// nodeClients is the script beside an installation of the clients it uses.
+// nodeClients returns the path of the script next to the installed clients.
 func nodeClients(t *testing.T) string {
 	t.Helper()
 	dir := oracleDir(t, "sim-clients")
@@ -159,8 +158,8 @@ func nodeClients(t *testing.T) string {
 	return path
 }
 
-// pythonClient is an interpreter that has the openai package: the one
-// OPENAI_PYTHON names, or one in a virtual environment that is made here.
+// pythonClient returns an interpreter with the openai package: OPENAI_PYTHON, or
+// one in a new virtual environment.
 func pythonClient(t *testing.T) string {
 	t.Helper()
 	if named := os.Getenv("OPENAI_PYTHON"); named != "" {

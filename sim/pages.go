@@ -6,13 +6,13 @@ import (
 	"net/http"
 	"time"
 
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
-// A page is an answer that needs no model, or is given whole.
+// A page is a handler that needs no model or returns a whole answer.
 type page func(s *Server, w http.ResponseWriter, r *http.Request)
 
-// pages are those that it has whatever it poses as.
+// pages exist on every emulated server.
 var pages = map[string]page{
 	"GET /health":                           (*Server).health,
 	"GET /ping":                             (*Server).health,
@@ -48,11 +48,11 @@ var pages = map[string]page{
 
 func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // it fails only if the client has gone
+	_ = json.NewEncoder(w).Encode(v) // it fails only if the client disconnected
 }
 
-// readJSON decodes a request for a page, and says whether it could; if not, it
-// has answered.
+// readJSON decodes the body of a request and reports success. If it fails, readJSON
+// has already sent the error.
 func readJSON(w http.ResponseWriter, r *http.Request, into any) bool {
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, bodyLimit)).Decode(into); err != nil {
 		badRequest(w, "parse the request: "+err.Error())
@@ -68,13 +68,13 @@ func badRequest(w http.ResponseWriter, message string) {
 }
 
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
-	if s.pose.name == "llamacpp" {
+	if s.emulated.name == "llamacpp" {
 		writeJSON(w, map[string]string{"status": "ok"})
 	}
 }
 
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, map[string]string{"version": s.pose.version})
+	writeJSON(w, map[string]string{"version": s.emulated.version})
 }
 
 func (s *Server) serverLoad(w http.ResponseWriter, _ *http.Request) {
@@ -85,15 +85,15 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	list := wire.OpenAIModelList{Object: "list"}
 	for _, name := range append([]string{s.opt.Model}, s.opt.Adapters...) {
 		list.Data = append(list.Data, wire.OpenAIModel{
-			ID: name, Object: "model", Created: s.clock.start.Unix(), OwnedBy: cmp.Or(s.pose.owner, s.pose.name),
+			ID: name, Object: "model", Created: s.clock.start.Unix(), OwnedBy: cmp.Or(s.emulated.owner, s.emulated.name),
 			Root: s.opt.Model, MaxModelLen: s.opt.MaxModelLen,
 		})
 	}
 	writeJSON(w, list)
 }
 
-// missing is for a page that other servers have and this one has not.
-func missing(_ *Server, w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
+// notFound is for a page of other servers that this server does not have.
+func notFound(_ *Server, w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
 
 func (s *Server) tgiInfo(w http.ResponseWriter, _ *http.Request) {
 	concurrent := s.opt.MaxConcurrent
@@ -103,7 +103,7 @@ func (s *Server) tgiInfo(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, wire.TGIInfo{
 		ModelID: s.opt.Model, MaxConcurrentRequests: concurrent, MaxBestOf: 1, MaxStopSequences: 4,
 		MaxInputTokens: s.opt.MaxModelLen - 1, MaxTotalTokens: s.opt.MaxModelLen, MaxClientBatchSize: 4,
-		Router: "text-generation-router", Version: s.pose.version,
+		Router: "text-generation-router", Version: s.emulated.version,
 	})
 }
 
@@ -111,7 +111,7 @@ func (s *Server) serverInfo(w http.ResponseWriter, _ *http.Request) {
 	l := s.model.load()
 	writeJSON(w, sglangServerInfo{
 		ModelPath: s.opt.Model, ServedModelName: s.opt.Model, ContextLength: s.opt.MaxModelLen,
-		MaxRunningRequests: l.maxRunning, Version: s.pose.version,
+		MaxRunningRequests: l.maxRunning, Version: s.emulated.version,
 		InternalStates: []sglangInternalState{{LastGenThroughput: perSecond(s.counters.generated.Load(), l.busy)}},
 	})
 }
@@ -121,7 +121,7 @@ func (s *Server) modelInfo(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Server) props(w http.ResponseWriter, _ *http.Request) {
-	p := wire.LlamaCppProps{TotalSlots: max(1, s.model.load().maxRunning), ModelPath: s.opt.Model, ModelAlias: s.opt.Model, BuildInfo: s.pose.version}
+	p := wire.LlamaCppProps{TotalSlots: max(1, s.model.load().maxRunning), ModelPath: s.opt.Model, ModelAlias: s.opt.Model, BuildInfo: s.emulated.version}
 	p.DefaultGenerationSettings.NCtx = s.opt.MaxModelLen
 	writeJSON(w, p)
 }
@@ -137,21 +137,21 @@ func (s *Server) show(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-// resetPrefixCache fails while requests hold blocks, as vLLM does.
+// resetPrefixCache fails while requests hold blocks, as in vLLM.
 func (s *Server) resetPrefixCache(w http.ResponseWriter, _ *http.Request) {
 	l := s.model.load()
-	s.model.forget()
+	s.model.dropCache()
 	writeJSON(w, map[string]bool{"success": l.running == 0})
 }
 
-// flushCache fails while requests run, as SGLang does.
+// flushCache fails while requests run, as in SGLang.
 func (s *Server) flushCache(w http.ResponseWriter, _ *http.Request) {
 	if l := s.model.load(); l.running+l.waiting > 0 {
 		http.Error(w, "Flush cache failed: requests are running.", http.StatusBadRequest)
 		return
 	}
-	s.model.forget()
-	_, _ = w.Write([]byte("Cache flushed.\n")) // it fails only if the client has gone
+	s.model.dropCache()
+	_, _ = w.Write([]byte("Cache flushed.\n")) // it fails only if the client disconnected
 }
 
 func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
@@ -164,7 +164,7 @@ func (s *Server) countTokens(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, wire.AnthropicCountTokensResponse{InputTokens: p.Tokens})
 }
 
-// lateness is how well it keeps its model's time, in seconds of that time.
+// lateness reports the delay of writes behind the model, in seconds of model time.
 func (s *Server) lateness(w http.ResponseWriter, _ *http.Request) {
 	c := s.counters
 	writeJSON(w, map[string]float64{
@@ -177,7 +177,7 @@ func (s *Server) truthPage(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", ndjsonMime)
 	for _, t := range s.truth.all() {
 		if _, err := w.Write(append(appendJSON(nil, t), '\n')); err != nil {
-			return // the client has gone
+			return // the client disconnected
 		}
 	}
 }

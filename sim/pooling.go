@@ -5,24 +5,24 @@ import (
 	"errors"
 	"slices"
 
-	"tacho/sim/words"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/wire"
+	"github.com/tacho-bench/tacho/sim/words"
 )
 
-// pooling and rerank answer as embedding does, when the model has read all.
+// pooling and rerank answer after the model has read all inputs, like embedding.
 var pooling = &dialect{
-	paths:   []string{wire.PoolingPath},
-	read:    readPooling,
-	refusal: openAIRefusal,
+	paths:     []string{wire.PoolingPath},
+	read:      readPooling,
+	errorBody: openAIErrorBody,
 }
 
 var rerank = &dialect{
-	paths:   []string{wire.RerankPath, "/rerank", "/v2/rerank"},
-	read:    readRerank,
-	refusal: openAIRefusal,
+	paths:     []string{wire.RerankPath, "/rerank", "/v2/rerank"},
+	read:      readRerank,
+	errorBody: openAIErrorBody,
 }
 
-func readPooling(in *incoming) (*ask, error) {
+func readPooling(in *incoming) (*generation, error) {
 	var q poolingRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func readPooling(in *incoming) (*ask, error) {
 	if err := fits(len(seeds), defaultDimensions); err != nil {
 		return nil, err
 	}
-	return in.askDocument(p, q.Model, func(a *ask) any {
+	return in.documentGeneration(p, q.Model, func(a *generation) any {
 		res := poolingResponse{
 			ID: "pool-" + a.id, Object: "list", Created: in.clock.start.Unix(), Model: a.model, Data: []poolingItem{},
 		}
@@ -47,17 +47,17 @@ func readPooling(in *incoming) (*ask, error) {
 	})
 }
 
-func readRerank(in *incoming) (*ask, error) {
+func readRerank(in *incoming) (*generation, error) {
 	var q rerankRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
 	if len(q.Documents) == 0 {
-		return nil, errors.New("documents: there are none to rank")
+		return nil, errors.New("documents: the list is empty")
 	}
 	p := in.newPrompt()
 	results := make([]rerankResult, len(q.Documents))
-	for i, text := range q.Documents { // each is read together with the query
+	for i, text := range q.Documents { // each document is read together with the query
 		p.AddText(q.Query)
 		p.AddText(text)
 		results[i] = rerankResult{
@@ -65,7 +65,7 @@ func readRerank(in *incoming) (*ask, error) {
 		}
 	}
 	slices.SortStableFunc(results, func(a, b rerankResult) int { return cmp.Compare(b.RelevanceScore, a.RelevanceScore) })
-	return in.askDocument(p, q.Model, func(a *ask) any {
+	return in.documentGeneration(p, q.Model, func(a *generation) any {
 		res := rerankResponse{ID: "score-" + a.id, Model: a.model, Results: results}
 		if !a.fx.noUsage {
 			n := a.counted(a.Tokens)
@@ -75,7 +75,7 @@ func readRerank(in *incoming) (*ask, error) {
 	})
 }
 
-// addInputs adds all inputs, and returns a seed for each.
+// addInputs adds all inputs and returns a seed for each.
 func (p *prompt) addInputs(in *embeddingsInputs) (seeds []uint64) {
 	for _, text := range in.Texts {
 		p.AddText(text)
@@ -88,13 +88,13 @@ func (p *prompt) addInputs(in *embeddingsInputs) (seeds []uint64) {
 	return seeds
 }
 
-// askDocument asks for an answer in one document: a prefill whose one token is
-// not sent.
-func (in *incoming) askDocument(p prompt, model string, document func(*ask) any) (*ask, error) {
-	a, err := in.ask(p, wish{model: model, limit: 1, ignoreEOS: true})
+// documentGeneration returns a generation of one document: a prefill whose only
+// token is not sent.
+func (in *incoming) documentGeneration(p prompt, model string, document func(*generation) any) (*generation, error) {
+	a, err := in.generation(p, params{model: model, limit: 1, ignoreEOS: true})
 	if err != nil {
 		return nil, err
 	}
-	a.voice = &eventVoice{ask: a, words: func(b []byte, _, _ int) []byte { return appendJSON(b, document(a)) }}
+	a.encoder = &eventEncoder{generation: a, appendJSON: func(b []byte, _, _ int) []byte { return appendJSON(b, document(a)) }}
 	return a, nil
 }

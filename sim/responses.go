@@ -5,15 +5,15 @@ import (
 	"strconv"
 	"time"
 
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
 var responses = &dialect{
-	paths:   []string{wire.ResponsesPath},
-	mime:    sseMime,
-	read:    readResponses,
-	refusal: openAIRefusal,
-	broken: func(_ *pose, c *complaint) []byte {
+	paths:     []string{wire.ResponsesPath},
+	mime:      sseMime,
+	read:      readResponses,
+	errorBody: openAIErrorBody,
+	streamError: func(_ *emulatedServer, c *apiError) []byte {
 		return appendEvent(nil, wire.ResponsesFailed, responsesEvent{Type: wire.ResponsesFailed, Response: &responsesResponse{
 			Object: "response", Status: "failed", Output: []responsesOutputItem{},
 			Error: &responsesError{Code: "server_error", Message: c.message},
@@ -21,7 +21,7 @@ var responses = &dialect{
 	},
 }
 
-func readResponses(in *incoming) (*ask, error) {
+func readResponses(in *incoming) (*generation, error) {
 	var q wire.ResponsesRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
@@ -35,41 +35,41 @@ func readResponses(in *incoming) (*ask, error) {
 			p.AddText(part.Text)
 		}
 	}
-	a, err := in.ask(p, wish{model: q.Model, limit: q.MaxOutputTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream})
+	a, err := in.generation(p, params{model: q.Model, limit: q.MaxOutputTokens, ignoreEOS: q.IgnoreEOS, stream: q.Stream})
 	if err != nil {
 		return nil, err
 	}
-	v := &responsesVoice{ask: a, created: time.Now().Unix()}
+	v := &responsesEncoder{generation: a, created: time.Now().Unix()}
 	text := textHole
 	v.token = newTemplate(string(appendEvent(nil, wire.ResponsesOutputTextDelta, v.part(responsesEvent{
 		Type: wire.ResponsesOutputTextDelta, SequenceNumber: intHole, Delta: &text,
 	}))), intHole, textHole)
-	a.voice = v
+	a.encoder = v
 	return a, nil
 }
 
-type responsesVoice struct {
-	*ask
-	created int64
-	told    int // events so far
-	token   template
+type responsesEncoder struct {
+	*generation
+	created    int64
+	eventsSent int // events so far
+	token      template
 }
 
-func (v *responsesVoice) itemID() string { return "msg_" + v.id }
+func (v *responsesEncoder) itemID() string { return "msg_" + v.id }
 
-// part says of an event that it is about the first part of the first item.
-func (v *responsesVoice) part(e responsesEvent) responsesEvent {
+// part sets the indices of an event to the first part of the first item.
+func (v *responsesEncoder) part(e responsesEvent) responsesEvent {
 	e.ItemID, e.OutputIndex, e.ContentIndex = v.itemID(), new(int), new(int)
 	return e
 }
 
-func (v *responsesVoice) event(b []byte, e responsesEvent) []byte {
-	e.SequenceNumber = v.told
-	v.told++
+func (v *responsesEncoder) event(b []byte, e responsesEvent) []byte {
+	e.SequenceNumber = v.eventsSent
+	v.eventsSent++
 	return appendEvent(b, e.Type, e)
 }
 
-func (v *responsesVoice) response(status string) *responsesResponse {
+func (v *responsesEncoder) response(status string) *responsesResponse {
 	return &responsesResponse{
 		ID: "resp_" + v.id, Object: "response", CreatedAt: v.created, Status: status, Model: v.model,
 		Output: []responsesOutputItem{}, Metadata: map[string]string{}, ToolChoice: "auto", Tools: []json.RawMessage{},
@@ -77,7 +77,7 @@ func (v *responsesVoice) response(status string) *responsesResponse {
 	}
 }
 
-func (v *responsesVoice) item(status string, content ...responsesOutputPart) *responsesOutputItem {
+func (v *responsesEncoder) item(status string, content ...responsesOutputPart) *responsesOutputItem {
 	if content == nil {
 		content = []responsesOutputPart{}
 	}
@@ -88,12 +88,12 @@ func textPart(text string) *responsesOutputPart {
 	return &responsesOutputPart{Type: "output_text", Text: text, Annotations: []json.RawMessage{}}
 }
 
-func (v *responsesVoice) early(b []byte) []byte {
+func (v *responsesEncoder) early(b []byte) []byte {
 	b = v.event(b, responsesEvent{Type: wire.ResponsesCreated, Response: v.response("in_progress")})
 	return v.event(b, responsesEvent{Type: wire.ResponsesInProgress, Response: v.response("in_progress")})
 }
 
-func (v *responsesVoice) tokens(b []byte, from, to int) []byte {
+func (v *responsesEncoder) tokens(b []byte, from, to int) []byte {
 	if from == 0 {
 		b = v.event(b, responsesEvent{Type: wire.ResponsesOutputItemAdded, OutputIndex: new(int), Item: v.item("in_progress")})
 		b = v.event(b, v.part(responsesEvent{Type: wire.ResponsesContentPartAdded, Part: textPart("")}))
@@ -101,14 +101,14 @@ func (v *responsesVoice) tokens(b []byte, from, to int) []byte {
 	if v.onlyEnds(from, to) {
 		return b
 	}
-	b = strconv.AppendInt(append(b, v.token[0]...), int64(v.told), 10)
-	v.told++
+	b = strconv.AppendInt(append(b, v.token[0]...), int64(v.eventsSent), 10)
+	v.eventsSent++
 	b = v.text(append(b, v.token[1]...), from, to)
 	return append(b, v.token[2]...)
 }
 
-// final is the response as it stands in the last event.
-func (v *responsesVoice) final() (kind string, r *responsesResponse) {
+// final is the response in the last event.
+func (v *responsesEncoder) final() (kind string, r *responsesResponse) {
 	kind, r = wire.ResponsesCompleted, v.response("completed")
 	if v.finish == finishLength {
 		kind, r.Status = wire.ResponsesIncomplete, "incomplete"
@@ -125,7 +125,7 @@ func (v *responsesVoice) final() (kind string, r *responsesResponse) {
 	return kind, r
 }
 
-func (v *responsesVoice) last(b []byte) []byte {
+func (v *responsesEncoder) last(b []byte) []byte {
 	kind, final := v.final()
 	text := textHole
 	var end []byte
@@ -133,10 +133,10 @@ func (v *responsesVoice) last(b []byte) []byte {
 	end = v.event(end, v.part(responsesEvent{Type: wire.ResponsesContentPartDone, Part: textPart(textHole)}))
 	end = v.event(end, responsesEvent{Type: wire.ResponsesOutputItemDone, OutputIndex: new(int), Item: &final.Output[0]})
 	end = v.event(end, responsesEvent{Type: kind, Response: final})
-	return v.retell(b, end, 0, v.output)
+	return v.fillHoles(b, end, 0, v.output)
 }
 
-func (v *responsesVoice) whole(b []byte) []byte {
+func (v *responsesEncoder) whole(b []byte) []byte {
 	_, final := v.final()
-	return v.retell(b, appendJSON(nil, final), 0, v.output)
+	return v.fillHoles(b, appendJSON(nil, final), 0, v.output)
 }

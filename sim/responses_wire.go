@@ -25,7 +25,7 @@ type responsesResponse struct {
 	TopP              float64                     `json:"top_p"`
 }
 
-// A responsesOutputItem is one thing the model produced.
+// A responsesOutputItem is one item of the output.
 type responsesOutputItem struct {
 	ID      string                `json:"id"`
 	Type    string                `json:"type"` // message
@@ -41,7 +41,7 @@ type responsesOutputPart struct {
 	Annotations []json.RawMessage `json:"annotations"`
 }
 
-// responsesUsage is the server's count of tokens.
+// responsesUsage is the server's token count.
 type responsesUsage struct {
 	InputTokens         int                          `json:"input_tokens"`
 	InputTokensDetails  responsesInputTokensDetails  `json:"input_tokens_details"`
@@ -50,29 +50,29 @@ type responsesUsage struct {
 	TotalTokens         int                          `json:"total_tokens"`
 }
 
-// responsesInputTokensDetails is the part of the input that came from a cache.
+// responsesInputTokensDetails is the part of the input found in a cache.
 type responsesInputTokensDetails struct {
 	CachedTokens int `json:"cached_tokens"`
 }
 
-// responsesOutputTokensDetails is the part of the output that was reasoning.
+// responsesOutputTokensDetails is the reasoning part of the output.
 type responsesOutputTokensDetails struct {
 	ReasoningTokens int `json:"reasoning_tokens"`
 }
 
-// responsesIncompleteDetails say why a response is incomplete.
+// responsesIncompleteDetails is the reason for an incomplete response.
 type responsesIncompleteDetails struct {
 	Reason string `json:"reason"`
 }
 
-// A responsesError is what went wrong.
+// A responsesError describes an error.
 type responsesError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// A responsesEvent is the data of one event of a stream. Which fields there are
-// depends on the type.
+// A responsesEvent is the data of one event of a stream. The type determines which
+// fields are set.
 type responsesEvent struct {
 	Type           string               `json:"type"`
 	SequenceNumber int                  `json:"sequence_number"`

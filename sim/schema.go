@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"tacho/sim/words"
+	"github.com/tacho-bench/tacho/sim/words"
 )
 
-// A schema is the part of JSON Schema that the simulator understands.
+// A schema is the supported part of JSON Schema.
 type schema struct {
 	Type       any               `json:"type"`
 	Properties map[string]schema `json:"properties"`
@@ -21,14 +21,14 @@ type schema struct {
 	Minimum    json.Number       `json:"minimum"`
 }
 
-// Bounds of what is made up for one schema.
+// Bounds of a generated document.
 const (
 	mostDepth  = 16
 	mostValues = 1000
 )
 
-// document is JSON that follows a schema, and whose words follow from the seed.
-// What it does not understand is a string.
+// document generates JSON for a schema. Its words depend on the seed. An
+// unsupported schema yields a string.
 func document(raw json.RawMessage, seed uint64) string {
 	var s schema
 	if json.Unmarshal(raw, &s) != nil || len(raw) == 0 {
@@ -39,7 +39,7 @@ func document(raw json.RawMessage, seed uint64) string {
 	return d.text.String()
 }
 
-// A writer makes up a document.
+// A writer generates a document.
 type writer struct {
 	text   strings.Builder
 	seed   uint64

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// Serve answers on l until l is closed or Close is called; it closes l. Only
-// through Serve is there a Truth.Received, on systems that stamp what they
-// receive, and only here can faults happen to connections.
+// Serve answers on l until l is closed or Close is called. It closes l.
+// Truth.Received and connection faults require Serve; Truth.Received also requires
+// a system with receive timestamps.
 func (s *Server) Serve(l net.Listener) error {
-	h := &http.Server{Handler: s, ConnContext: withConn, ReadHeaderTimeout: headPatience, IdleTimeout: idlePatience}
-	// An error of closing does not matter: nobody uses the server any more.
+	h := &http.Server{Handler: s, ConnContext: withConn, ReadHeaderTimeout: headTimeout, IdleTimeout: idleTimeout}
+	// The error of Close does not matter, because the server is no longer used.
 	defer context.AfterFunc(s.open, func() { _ = h.Close() })()
 	sl := &simListener{server: s, inner: l}
 	if err := sl.plan(); err != nil {
@@ -27,15 +27,15 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// simListener makes connections that know when the kernel received what they
-// read, and has the faults of a listener.
+// simListener returns connections with receive timestamps and injects listener
+// faults.
 type simListener struct {
 	server *Server
 
 	mu     sync.Mutex
 	inner  net.Listener
 	closed bool
-	reopen chan struct{} // closed when a listener that refuses listens again; nil when it does not refuse
+	reopen chan struct{} // closed when a refusing listener listens again; nil if the listener does not refuse
 }
 
 // Accept implements net.Listener.
@@ -61,10 +61,10 @@ func (l *simListener) Accept() (net.Conn, error) {
 		}
 		fx := l.server.faults.accepting(l.server.sinceStart(time.Now()))
 		if fx.slowAccept > 0 && stall(l.server.open, fx.slowAccept) != nil {
-			_ = c.Close() // nobody is left to serve it
+			_ = c.Close() // the server is closed
 			return nil, net.ErrClosed
 		}
-		return stamped(c), nil
+		return timestamped(c), nil
 	}
 }
 
@@ -89,7 +89,7 @@ func (l *simListener) Addr() net.Addr {
 	return l.inner.Addr()
 }
 
-// plan makes the listener deaf when the faults say so.
+// plan schedules the refuse faults.
 func (l *simListener) plan() error {
 	s := l.server
 	for i := range s.faults.faults {
@@ -105,14 +105,14 @@ func (l *simListener) plan() error {
 	return nil
 }
 
-// refuse stops listening for a while: only without a listening socket does
-// the kernel refuse.
+// refuse stops listening for a while, because the kernel refuses connections only
+// if no socket listens.
 func (l *simListener) refuse(length time.Duration) error {
 	l.mu.Lock()
 	reopen := make(chan struct{})
 	l.reopen = reopen
 	addr := l.inner.Addr()
-	_ = l.inner.Close() // it is replaced, or the server is closing
+	_ = l.inner.Close() // the listener is replaced, or the server is closing
 	l.mu.Unlock()
 	err := stall(l.server.open, length)
 	l.mu.Lock()
@@ -123,7 +123,7 @@ func (l *simListener) refuse(length time.Duration) error {
 			l.inner = again
 		}
 	}
-	l.reopen = nil // an Accept on a listener that could not be reopened fails, and Serve says why
+	l.reopen = nil // if the listener could not be reopened, Accept fails and Serve returns the error
 	close(reopen)
 	return err
 }
@@ -133,8 +133,8 @@ type listenerOpener interface {
 	Listen(ctx context.Context, network, address string) (net.Listener, error)
 }
 
-// opener opens another listener on the network that l is on: that of the kernel,
-// unless l itself can.
+// opener returns an opener on the network of l: l itself if possible, otherwise the
+// kernel's.
 func opener(l net.Listener) listenerOpener {
 	if o, ok := l.(listenerOpener); ok {
 		return o
@@ -142,10 +142,10 @@ func opener(l net.Listener) listenerOpener {
 	return new(net.ListenConfig)
 }
 
-// A requestClock tells when the first byte of the request being handled came.
+// A requestClock returns the receive time of the current request.
 type requestClock interface {
-	firstByte() int64 // nanoseconds of the wall clock
-	nextRequest()     // what comes from now on belongs to another request
+	firstByte() int64 // of the first byte, in nanoseconds of the wall clock
+	nextRequest()     // later bytes belong to the next request
 }
 
 type connKey struct{}
@@ -157,7 +157,7 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// receivedAt is when the kernel had the first byte of the request, or 0.
+// receivedAt is when the kernel received the first byte of the request, or 0.
 func receivedAt(ctx context.Context) int64 {
 	if clock, ok := ctx.Value(connKey{}).(requestClock); ok {
 		return clock.firstByte()

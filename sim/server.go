@@ -1,12 +1,11 @@
-// Package sim is an inference server without a GPU: it answers the protocols
-// of package wire, takes as long as its model says, and keeps a log of what it
-// did and when, against which a client's measurements can be checked.
+// Package sim is an inference server without a GPU. It answers the protocols of
+// package wire with the timing of a model, and logs its events, so a client's
+// measurements can be checked against the log.
 //
-// Its tokenizer is as simple as one can be: a token is one word with the white
-// space before it. Prompts are counted by that rule (a prompt of token ids by
-// its length), every token of an answer is a space and a word, and /tokenize
-// agrees. A second of sound is 100 tokens, and a picture or a video in a chat is
-// 256.
+// The tokenizer is simple: a token is one word with the white space before it. A
+// prompt has as many tokens as words, or as token ids. Every token of an answer is
+// a space and a word, and /tokenize agrees. A second of audio is 100 tokens, and a
+// picture or a video in a chat is 256.
 package sim
 
 import (
@@ -18,58 +17,60 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"tacho/internal/spelling"
-	"tacho/sim/step"
+	"github.com/tacho-bench/tacho/internal/spelling"
+	"github.com/tacho-bench/tacho/sim/step"
 )
 
-// Options say what the server poses as and how fast it is. The zero value is a
-// server that answers at once.
+// Options configure the emulated server and its timing. The zero value is a server
+// that answers immediately.
 type Options struct {
-	Profile *step.Profile // an engine that batches; nil is the fixed model of TTFT and ITL
+	Profile *step.Profile // an engine with batching; nil: the fixed model of TTFT and ITL
 	TTFT    time.Duration // fixed model: from the arrival of a request to its first token
 	ITL     time.Duration // fixed model: from one token to the next
 
-	Engine        string   // the server it poses as, one of Engines; the profile's, or vllm, if empty
-	Model         string   // name of the model served; the profile's, or "sim", if empty
-	Adapters      []string // names of adapters of the model, which are served, too
-	MaxModelLen   int      // longest prompt and answer together, in tokens; the profile's, or 131072, if 0
-	ToolParser    bool     // it understands tool calls, like vLLM with --enable-auto-tool-choice
-	MaxConcurrent int      // more requests than this at once are refused; 0 is no limit
-	Speedup       float64  // how much faster than the real thing it runs; 0 is 1
-	Seed          uint64   // of all that is random
-	Precise       bool     // the engine sleeps by the system's timers: finer than the runtime's, but blind to fake time
+	Engine        string   // the emulated server, one of Engines; the profile's, or vllm, if empty
+	Model         string   // model name; the profile's, or "sim", if empty
+	Adapters      []string // names of LoRA adapters, which are also served as models
+	MaxModelLen   int      // maximum prompt and answer together, in tokens; the profile's, or 131072, if 0
+	ToolParser    bool     // parse tool calls, like vLLM with --enable-auto-tool-choice
+	MaxConcurrent int      // refuse requests above this concurrency; 0: no limit
+	Speedup       float64  // speed-up factor; 0 means 1
+	Seed          uint64   // of all random numbers
+	APIKey        string   // required of POST requests, as a bearer token or x-api-key; empty: no key
+	Precise       bool     // the engine uses the kernel's timers: finer than the runtime's, but without fake time
 
-	Faults []string // what shall go wrong: NAME[:ARG...][=RATE%][@START[+LENGTH][/PERIOD]], with a name of FaultKinds
+	Faults []string // faults to inject: NAME[:ARG...][=RATE%][@START[+LENGTH][/PERIOD]], with a name of FaultKinds
 
-	TruthLog    io.Writer // gets one line of JSON for each finished request; may be nil
+	TruthLog    io.Writer // receives one line of JSON for each finished request; may be nil
 	ForgetTruth bool      // keep no truth in memory
 }
 
-// A Server is the simulated inference server. It is an http.Handler; the
-// caller owns the listener, and calls Close when done.
+// A Server is the simulated inference server. It is an http.Handler. The caller
+// owns the listener and calls Close when done.
 type Server struct {
 	opt           Options
-	pose          *pose
+	emulated      *emulatedServer
 	mux           *http.ServeMux
 	clock         *clock
 	model         model
-	blockTokens   int // tokens in a KV block, if the model keeps prefixes
-	defaultOutput int // longest answer if nobody gave a length
+	blockTokens   int // tokens in a KV block, if the model caches prefixes
+	defaultOutput int // maximum answer length if neither request nor profile sets one
 	faults        *faultPlan
 	truth         truthLog
 	counters      *counters
-	serial        atomic.Uint64 // names requests that have no name
+	serial        atomic.Uint64 // number for requests without an id
 
 	open    context.Context // until Close
 	close   context.CancelFunc
 	workers sync.WaitGroup
 }
 
-// New returns a server with the given options. It works until Close.
+// New returns a server with the given options. It runs until Close.
 func New(opt Options) (*Server, error) {
 	if err := opt.complete(); err != nil {
 		return nil, fmt.Errorf("simulate: %w", err)
@@ -80,7 +81,7 @@ func New(opt Options) (*Server, error) {
 	}
 	s := &Server{
 		opt:           opt,
-		pose:          poseOf(opt.Engine),
+		emulated:      emulatedServerOf(opt.Engine),
 		mux:           http.NewServeMux(),
 		clock:         newClock(opt.Speedup),
 		defaultOutput: 128,
@@ -100,26 +101,26 @@ func New(opt Options) (*Server, error) {
 		}
 	}
 	all := maps.Clone(pages)
-	maps.Copy(all, s.pose.pages)
+	maps.Copy(all, s.emulated.pages)
 	for pattern, page := range all {
 		s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { page(s, w, r) })
 	}
 	return s, nil
 }
 
-// complete fills in the defaults and checks the options.
+// complete sets defaults and validates the options.
 func (o *Options) complete() error {
 	if o.Speedup == 0 {
 		o.Speedup = 1
 	}
 	if !(o.Speedup > 0) || math.IsInf(o.Speedup, 0) {
-		return fmt.Errorf("a speedup of %v: give a positive number", o.Speedup)
+		return fmt.Errorf("speed-up factor %v: give a positive number", o.Speedup)
 	}
 	if o.TTFT < 0 || o.ITL < 0 {
 		return fmt.Errorf("TTFT %v and ITL %v must not be negative", o.TTFT, o.ITL)
 	}
 	if o.MaxModelLen < 0 || o.MaxConcurrent < 0 {
-		return fmt.Errorf("a model length of %d tokens for %d requests at once: neither may be negative", o.MaxModelLen, o.MaxConcurrent)
+		return fmt.Errorf("MaxModelLen %d and MaxConcurrent %d must not be negative", o.MaxModelLen, o.MaxConcurrent)
 	}
 	var p step.Profile
 	if o.Profile != nil {
@@ -136,10 +137,10 @@ func (o *Options) complete() error {
 
 func (s *Server) startModel() error {
 	if s.opt.Profile == nil {
-		s.model = &fixed{clock: s.clock, ttft: s.opt.TTFT, itl: s.opt.ITL}
+		s.model = &fixedModel{clock: s.clock, ttft: s.opt.TTFT, itl: s.opt.ITL}
 		return nil
 	}
-	m, err := newBatched(s.clock, *s.opt.Profile, s.opt.Seed, s.opt.Precise)
+	m, err := newBatchModel(s.clock, *s.opt.Profile, s.opt.Seed, s.opt.Precise)
 	if err != nil {
 		return err
 	}
@@ -151,7 +152,7 @@ func (s *Server) startModel() error {
 	return nil
 }
 
-// startPauses stops the clock when the plan of faults says so.
+// startPauses schedules the pause faults.
 func (s *Server) startPauses() {
 	for i := range s.faults.faults {
 		f := &s.faults.faults[i]
@@ -160,7 +161,7 @@ func (s *Server) startPauses() {
 		}
 		s.schedule(f, func() error {
 			fx := noEffects()
-			_ = f.kind.apply(&fx, f.args) // it was applied once when it was parsed
+			_ = f.kind.apply(&fx, f.args) // no error: it was applied once when it was parsed
 			s.clock.stop(fx.pause)
 			return nil
 		})
@@ -181,34 +182,44 @@ func (s *Server) schedule(f *fault, do func() error) {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if clock, ok := r.Context().Value(connKey{}).(requestClock); ok {
-		// The client cannot know the end of the response, and send another
-		// request, before the handler has returned.
+		// The client cannot see the end of the response, and send another request,
+		// before the handler has returned.
 		defer clock.nextRequest()
+	}
+	if s.opt.APIKey != "" && r.Method == http.MethodPost && !s.hasKey(r) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, `{"error":{"message":"invalid API key","type":"authentication_error","code":401}}`) // the client may have disconnected
+		return
 	}
 	s.mux.ServeHTTP(w, r)
 }
 
-// Close ends the answers that are still being written. Its error is that of the
-// truth log.
+// hasKey reports whether a request has the API key.
+func (s *Server) hasKey(r *http.Request) bool {
+	bearer, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return bearer == s.opt.APIKey || r.Header.Get("X-Api-Key") == s.opt.APIKey
+}
+
+// Close ends all unfinished answers. It returns the error of the truth log.
 func (s *Server) Close() error {
 	s.close()
 	s.workers.Wait()
 	return s.truth.failed()
 }
 
-// Truth returns what happened to the requests that are over, in the order in
-// which they ended. After some tens of millions of tokens it has forgotten the
-// oldest.
+// Truth returns the log of the finished requests in the order of their end. After
+// tens of millions of tokens the oldest are dropped.
 func (s *Server) Truth() []Truth { return s.truth.all() }
 
-// Engine is the name of the server it poses as.
-func (s *Server) Engine() string { return s.pose.name }
+// Engine is the name of the emulated server.
+func (s *Server) Engine() string { return s.emulated.name }
 
-// sinceStart is by the wall clock.
+// sinceStart converts a wall-clock time to an offset from the start.
 func (s *Server) sinceStart(t time.Time) time.Duration { return t.Sub(s.clock.start) }
 
-// full says whether there is no room for the request that asks. It has already
-// been counted.
+// full reports whether the current request, which is already counted, exceeds
+// MaxConcurrent.
 func (s *Server) full() bool {
 	return s.opt.MaxConcurrent > 0 && s.counters.inFlight.Load() > int64(s.opt.MaxConcurrent)
 }

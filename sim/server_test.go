@@ -14,13 +14,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/memnet"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// start runs a server on a network in memory and returns a client of it. Both
-// end with the test.
+// start runs a server on an in-memory network and returns a client. Both end with
+// the test.
 func start(t *testing.T, opt Options) (*Server, *http.Client) {
 	t.Helper()
 	s, err := New(opt)
@@ -64,7 +64,7 @@ func post(t *testing.T, c *http.Client, path, body string, header ...string) rep
 	return reply{res}
 }
 
-// An event is one data line and when it could be read.
+// An event is one data line and the time when it could be read.
 type event struct {
 	at   time.Duration
 	data string
@@ -130,13 +130,13 @@ func TestFixedModelKeepsAbsoluteTime(t *testing.T) {
 	})
 }
 
-// A client that was slow to read must not shift what it has yet to read.
+// A slow reader does not shift later tokens.
 func TestFixedModelDoesNotDrift(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, c := start(t, Options{TTFT: 10 * time.Millisecond, ITL: 10 * time.Millisecond})
 		epoch := time.Now()
 		res := post(t, c, "/generate_stream", `{"inputs":"x","parameters":{"max_new_tokens":100}}`)
-		time.Sleep(300 * time.Millisecond) // net.Pipe holds nothing: the server waits for us meanwhile
+		time.Sleep(300 * time.Millisecond) // net.Pipe has no buffer: the server waits for the client meanwhile
 		got := events(t, res.Body, epoch)
 		if n := len(got); n != 100 {
 			t.Fatalf("%d events, want 100", n)
@@ -147,7 +147,7 @@ func TestFixedModelDoesNotDrift(t *testing.T) {
 	})
 }
 
-func TestClientThatGoesAwayEndsTheAnswer(t *testing.T) {
+func TestDisconnectEndsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := start(t, Options{TTFT: time.Second, ITL: time.Second})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -175,15 +175,15 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		for _, tt := range []struct{ path, body, want string }{
 			{"/v1/completions", `{`, "parse the request"},
 			{"/v1/completions", `{"prompt":""}`, "empty"},
-			{"/v1/completions", `{"prompt":{"a":1}}`, "text or token ids"},
+			{"/v1/completions", `{"prompt":{"a":1}}`, "string or token ids"},
 			{"/v1/completions", `{"prompt":["a","b"]}`, "2 prompts"},
 			{"/v1/completions", `{"prompt":"a","max_tokens":-1}`, "at least 1"},
-			{"/v1/completions", `{"prompt":"a","max_tokens":101}`, "more than the model's 100"},
-			{"/v1/completions", `{"prompt":"` + strings.Repeat("a ", 101) + `","max_tokens":1}`, "more than the model's 100"},
+			{"/v1/completions", `{"prompt":"a","max_tokens":101}`, "exceed the model's 100"},
+			{"/v1/completions", `{"prompt":"` + strings.Repeat("a ", 101) + `","max_tokens":1}`, "exceed the model's 100"},
 			{"/v1/completions", `{"prompt":"a","stream_options":{"include_usage":true}}`, "stream_options"},
 			{"/v1/chat/completions", `{"messages":[]}`, "empty"},
 			{"/v1/chat/completions", `{"messages":[{"content":1}]}`, "content"},
-			{"/v1/responses", `{"input":{}}`, "text or a list of parts"},
+			{"/v1/responses", `{"input":{}}`, "string or a list of parts"},
 			{"/v1/embeddings", `{"input":[]}`, "empty"},
 			{"/v1/embeddings", `{"input":"a","dimensions":-1}`, "dimensions"},
 			{"/completion", `{"n_predict":1}`, "JSON"},
@@ -203,9 +203,9 @@ func TestBadRequestsAreRefused(t *testing.T) {
 	})
 }
 
-// On a real socket the kernel's stamp lies between the client's write and the
-// handler's first line.
-func TestReceivedIsStampedByTheKernel(t *testing.T) {
+// On a real socket the kernel's timestamp is between the client's write and the
+// start of the handler.
+func TestReceivedIsKernelTimestamp(t *testing.T) {
 	s, err := New(Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -231,7 +231,7 @@ func TestReceivedIsStampedByTheKernel(t *testing.T) {
 		res.Body.Close()
 		truth := s.Truth()
 		last := truth[len(truth)-1]
-		if last.Received == 0 { // the kernel begins to stamp some time after it is first asked
+		if last.Received == 0 { // the kernel starts timestamping some time after it is enabled
 			if try == 1000 {
 				t.Skip("this kernel does not stamp")
 			}
@@ -258,7 +258,7 @@ func TestTruthForgetsTheOldest(t *testing.T) {
 	}
 }
 
-// A server that lets its client wait sends comments, which are no tokens.
+// A server that makes its client wait sends comments, which do not count as tokens.
 func TestKeepAliveComments(t *testing.T) {
 	for _, tt := range []struct {
 		engine, path, body string
@@ -290,7 +290,7 @@ func TestKeepAliveComments(t *testing.T) {
 	}
 }
 
-// Whatever is sent, nothing panics and every answer is in order.
+// No request causes a panic, and every answer is well-formed.
 func FuzzRequest(f *testing.F) {
 	var paths []string
 	for _, d := range dialects {
@@ -315,7 +315,7 @@ func FuzzRequest(f *testing.F) {
 		s.ServeHTTP(w, r)
 		whole := strings.HasPrefix(w.Header().Get("Content-Type"), "application/json")
 		if whole && w.Body.Len() == 0 {
-			t.Fatalf("nothing was said, with status %d", w.Code)
+			t.Fatalf("empty response with status %d", w.Code)
 		}
 		for data := range payloads(w.Body.Bytes(), whole) {
 			if string(data) != "[DONE]" && !json.Valid(data) {

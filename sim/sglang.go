@@ -4,20 +4,20 @@ import (
 	"net/http"
 	"strconv"
 
-	"tacho/sim/words"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/wire"
+	"github.com/tacho-bench/tacho/sim/words"
 )
 
 var sglangGenerate = &dialect{
-	mime:    sseMime,
-	read:    readSGLang,
-	refusal: sglangRefusal,
-	broken: func(p *pose, c *complaint) []byte {
-		return append(wire.AppendSSE(nil, "", sglangRefusal(p, c)), doneEvent...)
+	mime:      sseMime,
+	read:      readSGLang,
+	errorBody: sglangErrorBody,
+	streamError: func(p *emulatedServer, c *apiError) []byte {
+		return append(wire.AppendSSE(nil, "", sglangErrorBody(p, c)), doneEvent...)
 	},
 }
 
-func sglangRefusal(_ *pose, c *complaint) []byte {
+func sglangErrorBody(_ *emulatedServer, c *apiError) []byte {
 	kind := "invalid_request_error"
 	if c.status >= http.StatusInternalServerError {
 		kind = "internal_error"
@@ -25,7 +25,7 @@ func sglangRefusal(_ *pose, c *complaint) []byte {
 	return appendJSON(nil, sglangErrorResponse{Error: sglangError{Message: c.message, Type: kind, Code: c.status}})
 }
 
-func readSGLang(in *incoming) (*ask, error) {
+func readSGLang(in *incoming) (*generation, error) {
 	var q sglangRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func readSGLang(in *incoming) (*ask, error) {
 	p.AddText(q.Text)
 	p.AddIDs(q.InputIDs)
 	o := &q.SamplingParams
-	a, err := in.ask(p, wish{limit: o.MaxNewTokens, min: o.MinNewTokens, ignoreEOS: o.IgnoreEOS, stream: q.Stream})
+	a, err := in.generation(p, params{limit: o.MaxNewTokens, min: o.MinNewTokens, ignoreEOS: o.IgnoreEOS, stream: q.Stream})
 	if err != nil {
 		return nil, err
 	}
@@ -42,35 +42,35 @@ func readSGLang(in *incoming) (*ask, error) {
 		a.id = q.RequestID
 	}
 	a.stopAtFirst(stops{strings: o.Stop, ids: o.StopTokenIDs, min: o.MinNewTokens})
-	v := &sglangVoice{interval: max(1, o.StreamInterval)}
-	v.eventVoice = eventVoice{ask: a, frame: sseFrame, words: v.answer, after: doneEvent}
-	a.voice = v
+	v := &sglangEncoder{interval: max(1, o.StreamInterval)}
+	v.eventEncoder = eventEncoder{generation: a, frame: sseFrame, appendJSON: v.answer, after: doneEvent}
+	a.encoder = v
 	return a, nil
 }
 
-// sglangVoice repeats, in every event, all that was said before.
-type sglangVoice struct {
-	eventVoice
+// sglangEncoder repeats the whole text so far in every event.
+type sglangEncoder struct {
+	eventEncoder
 	interval int // tokens from one event to the next
-	spoken   int // tokens told so far
+	sent     int // tokens sent so far
 	soFar    []byte
 	idsSoFar []byte
 }
 
-func (v *sglangVoice) tokens(b []byte, from, to int) []byte {
+func (v *sglangEncoder) tokens(b []byte, from, to int) []byte {
 	if len(v.idsSoFar) > 0 {
 		v.idsSoFar = append(v.idsSoFar, ',')
 	}
 	v.soFar = v.text(v.soFar, from, to)
 	v.idsSoFar = v.ids(v.idsSoFar, from, to)
-	if !v.isLast(to) && (v.unheard(from, to) || v.spoken > 0 && to-v.spoken < v.interval) {
+	if !v.isLast(to) && (v.noVisibleText(from, to) || v.sent > 0 && to-v.sent < v.interval) {
 		return b
 	}
-	v.spoken = to
-	return v.eventVoice.tokens(b, from, to)
+	v.sent = to
+	return v.eventEncoder.tokens(b, from, to)
 }
 
-func (v *sglangVoice) answer(b []byte, _, to int) []byte {
+func (v *sglangEncoder) answer(b []byte, _, to int) []byte {
 	b = append(append(b, `{"text":"`...), v.soFar...)
 	b = append(append(b, `","output_ids":[`...), v.idsSoFar...)
 	m := sglangMetaInfo{
@@ -96,7 +96,7 @@ func (v *sglangVoice) answer(b []byte, _, to int) []byte {
 	return append(appendJSON(b, m), '}')
 }
 
-func (v *sglangVoice) whole(b []byte) []byte {
+func (v *sglangEncoder) whole(b []byte) []byte {
 	v.soFar, v.idsSoFar = v.text(nil, 0, v.output), v.ids(nil, 0, v.output)
-	return v.eventVoice.whole(b)
+	return v.eventEncoder.whole(b)
 }

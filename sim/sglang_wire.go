@@ -1,9 +1,9 @@
 package sim
 
-import "tacho/wire"
+import "github.com/tacho-bench/tacho/internal/wire"
 
-// An sglangRequest is the body of a request to SGLangGeneratePath. The input is one of
-// Text and InputIDs.
+// An sglangRequest is the body of a request to SGLangGeneratePath. Either Text or
+// InputIDs is set.
 type sglangRequest struct {
 	Text           string                    `json:"text,omitempty"`
 	InputIDs       []int32                   `json:"input_ids,omitempty"`
@@ -12,7 +12,7 @@ type sglangRequest struct {
 	RequestID      string                    `json:"rid,omitempty"`
 }
 
-// sglangMetaInfo is the server's account of an answer so far.
+// sglangMetaInfo describes the answer so far.
 type sglangMetaInfo struct {
 	ID               string              `json:"id"`
 	FinishReason     *sglangFinishReason `json:"finish_reason"`
@@ -25,8 +25,7 @@ type sglangMetaInfo struct {
 	E2ELatency       float64             `json:"e2e_latency,omitempty"` // seconds, at the end
 }
 
-// An sglangFinishReason is why an answer ended: stop, length, or abort, which is an
-// error.
+// An sglangFinishReason is stop, length, or abort, which is an error.
 type sglangFinishReason struct {
 	Type       string `json:"type"`
 	Length     int    `json:"length,omitempty"`
@@ -35,12 +34,13 @@ type sglangFinishReason struct {
 	StatusCode int    `json:"status_code,omitempty"`
 }
 
-// An sglangErrorResponse is the body of a failure, and its event within a stream.
+// An sglangErrorResponse is the body of an error response, and the error event of a
+// stream.
 type sglangErrorResponse struct {
 	Error sglangError `json:"error"`
 }
 
-// An sglangError is what went wrong.
+// An sglangError describes an error.
 type sglangError struct {
 	Message   string `json:"message"`
 	Type      string `json:"type"`
@@ -55,7 +55,8 @@ type sglangModelInfo struct {
 	IsGeneration  bool   `json:"is_generation"`
 }
 
-// sglangServerInfo is the part of the answer of SGLangServerInfoPath that a client reads.
+// sglangServerInfo is the part of the answer of SGLangServerInfoPath that clients
+// read.
 type sglangServerInfo struct {
 	ModelPath          string                `json:"model_path"`
 	ServedModelName    string                `json:"served_model_name"`
@@ -65,7 +66,7 @@ type sglangServerInfo struct {
 	InternalStates     []sglangInternalState `json:"internal_states"`
 }
 
-// An sglangInternalState is what one replica of the scheduler is doing.
+// An sglangInternalState is the state of one scheduler replica.
 type sglangInternalState struct {
 	LastGenThroughput float64 `json:"last_gen_throughput"`
 }

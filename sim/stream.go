@@ -11,24 +11,24 @@ import (
 	"strings"
 	"time"
 
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/wire"
 )
 
-// bodyLimit is the longest request body accepted: a few million tokens of text.
+// bodyLimit is the maximum size of a request body: a few million tokens of text.
 const bodyLimit = 64 << 20
 
-// How long a client may take to send, so that half a request does not stay for
-// ever. Connections between two requests may wait longer.
+// Timeouts for receiving a request, so that half a request does not stay forever.
+// An idle connection between two requests may wait longer.
 const (
-	headPatience = time.Minute
-	bodyPatience = 5 * time.Minute
-	idlePatience = time.Hour
+	headTimeout = time.Minute
+	bodyTimeout = 5 * time.Minute
+	idleTimeout = time.Hour
 )
 
-// The headers with which one request can ask for something special.
+// Request headers of the simulator.
 const (
 	faultHeader = "X-Sim-Fault" // faults for this request, see Faults
-	truthHeader = "X-Sim-Truth" // any value: a trailer of this name holds the truth as JSON
+	truthHeader = "X-Sim-Truth" // any value: a trailer of this name contains the truth as JSON
 )
 
 // generate handles the requests of one dialect.
@@ -49,15 +49,15 @@ func (s *Server) generate(d *dialect) http.HandlerFunc {
 		defer cancel()
 		defer context.AfterFunc(s.open, cancel)() //nolint:contextcheck // Close, too, ends an answer
 		if err := an.serve(ctx, r, now); err != nil {
-			// The client knows by the missing end that the answer was cut short.
+			// The client detects the truncated answer by its missing end.
 			panic(http.ErrAbortHandler)
 		}
 	}
 }
 
-// An answer is a request on its way through the server.
+// An answer is a request in the server.
 type answer struct {
-	*ask
+	*generation
 	server  *Server
 	dialect *dialect
 	truth   *Truth
@@ -66,36 +66,37 @@ type answer struct {
 	zip     *gzip.Writer
 	buf     []byte
 	held    int           // tokens in buf
-	due     time.Duration // of the latest tokens, by the model's clock
+	due     time.Duration // of the latest tokens, in model time
 	events  int           // token events in buf
-	steps   int           // of the engine that brought what came so far
+	steps   int           // engine steps with tokens so far
 }
 
 func (an *answer) serve(ctx context.Context, r *http.Request, now time.Time) error {
 	s := an.server
-	// A writer that takes no deadline is no connection, and blocks none.
-	_ = an.flush.SetReadDeadline(now.Add(bodyPatience))
+	// The error does not matter: a writer without deadlines is not a connection and
+	// cannot block.
+	_ = an.flush.SetReadDeadline(now.Add(bodyTimeout))
 	body, err := io.ReadAll(http.MaxBytesReader(an.w, r.Body, bodyLimit))
-	if err != nil { // the deadline stays, for what is left of the body is waited for
-		return an.refuse(&complaint{status: http.StatusRequestEntityTooLarge, message: "read the request: " + err.Error()})
+	if err != nil { // keep the deadline, because the server still waits for the rest of the body
+		return an.refuse(&apiError{status: http.StatusRequestEntityTooLarge, message: "read the request: " + err.Error()})
 	}
 	_ = an.flush.SetReadDeadline(time.Time{})
 	if an.dialect.pick != nil {
-		an.dialect = an.dialect.pick(s.pose, body)
+		an.dialect = an.dialect.pick(s.emulated, body)
 	}
 	fx, err := s.faults.pick(r.Header.Get(faultHeader), s.sinceStart(now))
 	if err != nil {
-		return an.refuse(&complaint{status: http.StatusBadRequest, message: faultHeader + ": " + err.Error()})
+		return an.refuse(&apiError{status: http.StatusBadRequest, message: faultHeader + ": " + err.Error()})
 	}
 	an.truth.Fault = fx.names
 	if fx.status != 0 {
-		return an.refuse(&complaint{status: fx.status, message: "refused by a simulated fault"})
+		return an.refuse(&apiError{status: fx.status, message: "refused by a simulated fault"})
 	}
 	a, err := an.dialect.read(&incoming{Server: s, w: an.w, r: r, body: body, fx: fx})
 	if err != nil {
 		return an.reject(err)
 	}
-	an.ask = a
+	an.generation = a
 	a.arrivedAt = now
 	an.truth.ID, an.truth.Input, an.truth.Asked = a.id, a.Tokens, a.limit
 	an.w.Header().Set("X-Request-Id", a.id)
@@ -120,7 +121,7 @@ func (an *answer) serve(ctx context.Context, r *http.Request, now time.Time) err
 	return an.writeStream(ctx, run)
 }
 
-// done files what happened.
+// done records the end of the request.
 func (an *answer) done() {
 	an.truth.End = time.Now().UnixNano()
 	an.server.counters.ended(an)
@@ -128,43 +129,44 @@ func (an *answer) done() {
 }
 
 // refuse answers with a status other than 200.
-func (an *answer) refuse(c *complaint) error {
+func (an *answer) refuse(c *apiError) error {
 	an.truth.Status = c.status
 	an.w.Header().Set("Content-Type", "application/json")
 	if c.status == http.StatusTooManyRequests || c.status == http.StatusServiceUnavailable {
 		an.w.Header().Set("Retry-After", "1")
 	}
 	an.w.WriteHeader(c.status)
-	_, err := an.w.Write(an.dialect.refusal(an.server.pose, c))
+	_, err := an.w.Write(an.dialect.errorBody(an.server.emulated, c))
 	return err
 }
 
-// reject answers a request that cannot be answered.
+// reject answers an invalid request.
 func (an *answer) reject(err error) error {
-	c := complaintOf(err)
-	c.status = cmp.Or(c.status, an.dialect.invalid, an.server.pose.invalid, http.StatusBadRequest)
-	return an.tellOff(c)
+	c := asAPIError(err)
+	c.status = cmp.Or(c.status, an.dialect.invalid, an.server.emulated.invalid, http.StatusBadRequest)
+	return an.respondError(c)
 }
 
-// overload answers that there is no room for the request.
+// overload answers that the server is full.
 func (an *answer) overload() error {
-	return an.tellOff(&complaint{status: cmp.Or(an.dialect.overloaded, http.StatusServiceUnavailable), message: "Model is overloaded"})
+	return an.respondError(&apiError{status: cmp.Or(an.dialect.overloaded, http.StatusServiceUnavailable), message: "Model is overloaded"})
 }
 
-// tellOff refuses in the way of the dialect.
-func (an *answer) tellOff(c *complaint) error {
+// respondError sends an error as the dialect does: with a status or inside a
+// stream.
+func (an *answer) respondError(c *apiError) error {
 	if an.dialect.inBand && !c.syntax {
-		return an.writeBroken(c)
+		return an.writeStreamError(c)
 	}
 	return an.refuse(c)
 }
 
-// writeBroken writes an error inside a stream, and ends it.
-func (an *answer) writeBroken(c *complaint) error {
+// writeStreamError writes an error inside a stream and ends the stream.
+func (an *answer) writeStreamError(c *apiError) error {
 	d := an.dialect
-	event := []byte(d.frame.begin + string(d.refusal(an.server.pose, c)) + d.frame.end)
-	if d.broken != nil {
-		event = d.broken(an.server.pose, c)
+	event := []byte(d.frame.begin + string(d.errorBody(an.server.emulated, c)) + d.frame.end)
+	if d.streamError != nil {
+		event = d.streamError(an.server.emulated, c)
 	}
 	if event == nil {
 		return errCut
@@ -174,8 +176,7 @@ func (an *answer) writeBroken(c *complaint) error {
 	return an.send()
 }
 
-// errCut ends an answer without its end, which a client sees as a connection
-// that was closed too early.
+// errCut ends an answer early. The client sees a connection closed too soon.
 var errCut = errors.New("cut by a simulated fault")
 
 func (an *answer) writeStream(ctx context.Context, run run) error {
@@ -183,14 +184,14 @@ func (an *answer) writeStream(ctx context.Context, run run) error {
 		return err
 	}
 	for have := 0; an.output == 0; {
-		if over, err := an.disturb(ctx, have); over || err != nil {
+		if over, err := an.injectFaults(ctx, have); over || err != nil {
 			return err
 		}
 		m, err := an.next(ctx, run, have)
 		if err != nil {
 			return err
 		}
-		if err := an.tell(have, m); err != nil {
+		if err := an.writeTokens(have, m); err != nil {
 			return err
 		}
 		have += m.tokens
@@ -205,24 +206,24 @@ func (an *answer) writeHead() error {
 		an.w.Header().Set("Content-Encoding", "gzip")
 		an.zip = gzip.NewWriter(an.w)
 	}
-	an.buf = an.voice.early(an.buf)
+	an.buf = an.encoder.early(an.buf)
 	if an.dialect.lateHead && len(an.buf) == 0 {
 		return nil
 	}
 	return an.send()
 }
 
-// tell writes the event of tokens that came after the first have ones, unless
-// it is to be held back for others.
-func (an *answer) tell(have int, m emission) error {
+// writeTokens writes the event of the tokens after the first have tokens, unless a
+// fault merges it with later events.
+func (an *answer) writeTokens(have int, m emission) error {
 	begin := len(an.buf)
-	an.buf = an.voice.tokens(an.buf, have, have+m.tokens)
+	an.buf = an.encoder.tokens(an.buf, have, have+m.tokens)
 	if an.fx.hugeAt == have {
-		an.buf = swell(an.buf, begin, an.fx.huge)
+		an.buf = padJSON(an.buf, begin, an.fx.huge)
 	}
 	an.held += an.count(m.tokens)
 	an.events++
-	silent := len(an.buf) == 0 // some dialects have no words for the end of sequence
+	silent := len(an.buf) == 0 // some dialects have no event for the end of sequence
 	if silent || !m.last && an.events < an.fx.merge {
 		return nil
 	}
@@ -230,10 +231,10 @@ func (an *answer) tell(have int, m emission) error {
 }
 
 func (an *answer) writeEnd(ctx context.Context) error {
-	if over, err := an.disturb(ctx, an.output); over || err != nil {
+	if over, err := an.injectFaults(ctx, an.output); over || err != nil {
 		return err
 	}
-	an.buf = an.voice.last(an.buf)
+	an.buf = an.encoder.last(an.buf)
 	if len(an.buf) > 0 {
 		if err := an.send(); err != nil {
 			return err
@@ -248,15 +249,15 @@ func (an *answer) writeEnd(ctx context.Context) error {
 	return nil
 }
 
-// broken is what a fault says that ends an answer.
-var broken = &complaint{status: http.StatusInternalServerError, message: "broken by a simulated fault"}
+// faultError is the error of an injected fault that ends an answer.
+var faultError = &apiError{status: http.StatusInternalServerError, message: "broken by a simulated fault"}
 
-// disturb does what the faults want after have tokens, and says whether that
-// was the end of the stream.
-func (an *answer) disturb(ctx context.Context, have int) (over bool, err error) {
+// injectFaults applies the faults due after have tokens and reports whether the
+// stream has ended.
+func (an *answer) injectFaults(ctx context.Context, have int) (over bool, err error) {
 	fx := &an.fx
 	if len(an.buf) > 0 && (fx.resetAt == have || fx.cutAt == have || fx.errorAt == have || fx.stallAt == have) {
-		if err := an.send(); err != nil { // held back for merging; it was generated before the fault
+		if err := an.send(); err != nil { // events held back for merging were generated before the fault
 			return true, err
 		}
 	}
@@ -266,7 +267,7 @@ func (an *answer) disturb(ctx context.Context, have int) (over bool, err error) 
 	case fx.cutAt:
 		return true, nil
 	case fx.errorAt:
-		return true, an.writeBroken(broken)
+		return true, an.writeStreamError(faultError)
 	}
 	if fx.garbleAt == have {
 		an.buf = append(an.buf, garbage...)
@@ -277,8 +278,8 @@ func (an *answer) disturb(ctx context.Context, have int) (over bool, err error) 
 	return false, nil
 }
 
-// garbage is an event whose data is no JSON, in server-sent events and in
-// lines of JSON alike.
+// garbage is an event with invalid JSON, both as a server-sent event and as a line
+// of JSON.
 const garbage = wire.SSEBegin + `{"choices":[{"text":"` + wire.SSEEnd
 
 func stall(ctx context.Context, length time.Duration) error {
@@ -294,9 +295,8 @@ func stall(ctx context.Context, length time.Duration) error {
 	}
 }
 
-// swell puts blanks into the JSON of the event at begin, where JSON allows
-// any number of them.
-func swell(b []byte, begin, blanks int) []byte {
+// padJSON inserts blanks into the JSON of the event at begin.
+func padJSON(b []byte, begin, blanks int) []byte {
 	brace := bytes.IndexByte(b[begin:], '{')
 	if brace < 0 {
 		return b
@@ -307,7 +307,7 @@ func swell(b []byte, begin, blanks int) []byte {
 	return append(b, tail...)
 }
 
-// next waits for the next tokens and notes what is known with them.
+// next waits for the next tokens and records their state.
 func (an *answer) next(ctx context.Context, run run, have int) (emission, error) {
 	m, err := an.wait(ctx, run, have)
 	if err != nil {
@@ -332,22 +332,22 @@ func (an *answer) next(ctx context.Context, run run, have int) (emission, error)
 	return m, nil
 }
 
-// moment is a time of the model's as the truth has it. By rounding, or in a
-// pause, the model's clock puts it before the arrival.
+// moment converts a model time to wall-clock time for the truth log. It is never
+// before the arrival, although rounding or a pause may put the model time there.
 func (an *answer) moment(at time.Duration) int64 {
 	return an.truth.Arrival + int64(max(0, an.server.clock.wall(at).Sub(an.arrivedAt)))
 }
 
-// wait is run.next. While the first token of an event stream is not there, it
-// sends a comment now and then.
+// wait calls run.next. Before the first token of an event stream it sends
+// keep-alive comments.
 func (an *answer) wait(ctx context.Context, run run, have int) (emission, error) {
-	silence := cmp.Or(an.dialect.keepAlive, an.server.pose.keepAlive)
+	silence := cmp.Or(an.dialect.keepAlive, an.server.emulated.keepAlive)
 	if have > 0 || silence == 0 || !strings.HasPrefix(an.w.Header().Get("Content-Type"), "text/event-stream") {
 		return run.next(ctx)
 	}
 	for {
-		patience, cancel := context.WithTimeout(ctx, silence)
-		m, err := run.next(patience)
+		quiet, cancel := context.WithTimeout(ctx, silence)
+		m, err := run.next(quiet)
 		cancel()
 		if err == nil || ctx.Err() != nil {
 			return m, err
@@ -373,11 +373,11 @@ func (an *answer) writeWhole(ctx context.Context, run run) error {
 	}
 	fx := &an.fx
 	if fx.errorAt >= 0 {
-		return an.refuse(broken)
+		return an.refuse(faultError)
 	}
-	an.buf = an.voice.whole(an.buf)
+	an.buf = an.encoder.whole(an.buf)
 	if fx.hugeAt >= 0 {
-		an.buf = swell(an.buf, 0, fx.huge)
+		an.buf = padJSON(an.buf, 0, fx.huge)
 	}
 	an.held, an.events = an.count(an.output), 1
 	if fx.garbleAt >= 0 || fx.cutAt >= 0 || fx.resetAt >= 0 {
@@ -389,7 +389,7 @@ func (an *answer) writeWhole(ctx context.Context, run run) error {
 		an.w.Header().Set("Content-Encoding", "gzip")
 		an.zip = gzip.NewWriter(an.w)
 	}
-	an.note()
+	an.record()
 	if err := an.put(an.buf); err != nil {
 		return err
 	}
@@ -409,8 +409,8 @@ func (an *answer) writeWhole(ctx context.Context, run run) error {
 	return nil
 }
 
-// note takes down that what is gathered is about to be written.
-func (an *answer) note() {
+// record adds the buffered tokens to the truth log just before they are written.
+func (an *answer) record() {
 	an.truth.Status = http.StatusOK
 	if an.held > 0 {
 		now := time.Now()
@@ -422,12 +422,12 @@ func (an *answer) note() {
 	}
 }
 
-// send writes what is gathered, as one write on the connection.
+// send writes the buffered data in one write on the connection.
 func (an *answer) send() error {
-	an.note()
+	an.record()
 	out := an.buf
 	an.buf = an.buf[:0]
-	if an.ask != nil && an.fx.trickle { // what is rejected was never an ask
+	if an.generation != nil && an.fx.trickle { // a rejected request has no generation
 		for i := range out {
 			if err := an.sendPiece(out[i : i+1]); err != nil {
 				return err
@@ -462,14 +462,14 @@ func (an *answer) put(b []byte) error {
 	return an.zip.Flush()
 }
 
-// reset breaks the connection, with a TCP reset where it is one.
+// reset breaks the connection, with a TCP reset if possible.
 func (an *answer) reset() error {
 	conn, _, err := an.flush.Hijack()
 	if err != nil {
-		return err // aborting the handler closes the connection too
+		return err // aborting the handler closes the connection as well
 	}
 	if tcp, ok := conn.(interface{ SetLinger(sec int) error }); ok {
-		_ = tcp.SetLinger(0) // without it the client sees an end and not a reset
+		_ = tcp.SetLinger(0) // without it the client sees the end of the stream instead of a reset
 	}
 	_ = conn.Close()
 	return nil

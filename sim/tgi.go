@@ -8,17 +8,17 @@ import (
 	"strconv"
 	"time"
 
-	"tacho/sim/words"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/wire"
+	"github.com/tacho-bench/tacho/sim/words"
 )
 
-// tgiStream sends its head at once, so that errors come inside the stream.
+// tgiStream sends its header immediately, so errors come inside the stream.
 var tgiStream = &dialect{
 	paths:      []string{wire.TGIGenerateStreamPath},
 	mime:       "text/event-stream",
 	frame:      tgiFrame,
 	read:       readTGI,
-	refusal:    tgiRefusal,
+	errorBody:  tgiErrorBody,
 	invalid:    http.StatusUnprocessableEntity,
 	overloaded: http.StatusTooManyRequests,
 	inBand:     true,
@@ -28,22 +28,22 @@ var tgiStream = &dialect{
 
 var tgiWhole = &dialect{
 	read:       readTGI,
-	refusal:    tgiRefusal,
+	errorBody:  tgiErrorBody,
 	invalid:    http.StatusUnprocessableEntity,
 	overloaded: http.StatusTooManyRequests,
 }
 
-// generate is a path that several servers have. The place of the prompt tells
-// which of them is meant, or else the pose does.
+// generate is a path shared by several servers. The position of the prompt in the
+// body determines the server; otherwise it is the emulated one.
 var generate = &dialect{
-	paths:   []string{wire.TGIGeneratePath},
-	refusal: tgiRefusal,
-	pick: func(p *pose, body []byte) *dialect {
+	paths:     []string{wire.TGIGeneratePath},
+	errorBody: tgiErrorBody,
+	pick: func(p *emulatedServer, body []byte) *dialect {
 		var q struct {
 			Inputs   json.RawMessage `json:"inputs"`
 			Sampling json.RawMessage `json:"sampling_params"`
 		}
-		_ = json.Unmarshal(body, &q) // the dialect will complain
+		_ = json.Unmarshal(body, &q) // the dialect reports the error
 		switch {
 		case q.Inputs != nil:
 			return tgiWhole
@@ -56,7 +56,7 @@ var generate = &dialect{
 	},
 }
 
-func tgiRefusal(_ *pose, c *complaint) []byte {
+func tgiErrorBody(_ *emulatedServer, c *apiError) []byte {
 	return appendJSON(nil, tgiErrorResponse{Error: c.message, ErrorType: tgiErrorType(c.status)})
 }
 
@@ -75,7 +75,7 @@ func tgiErrorType(status int) string {
 	return "generation"
 }
 
-func readTGI(in *incoming) (*ask, error) {
+func readTGI(in *incoming) (*generation, error) {
 	var q tgiGenerateRequest
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func readTGI(in *incoming) (*ask, error) {
 		p.addLast(q.Inputs, *o.Truncate)
 		p.Chars = whole.Chars
 	}
-	a, err := in.ask(p, wish{limit: o.MaxNewTokens})
+	a, err := in.generation(p, params{limit: o.MaxNewTokens})
 	if err != nil {
 		return nil, err
 	}
@@ -104,11 +104,11 @@ func readTGI(in *incoming) (*ask, error) {
 	h.Set("X-Compute-Type", "cpu+simulated")
 	h.Set("X-Compute-Characters", strconv.Itoa(p.Chars))
 	h.Set("X-Accel-Buffering", "no")
-	a.voice = &tgiVoice{ask: a, details: o.Details, header: h}
+	a.encoder = &tgiEncoder{generation: a, details: o.Details, header: h}
 	return a, nil
 }
 
-// addLast adds the last n tokens of a text: what TGI keeps when it truncates.
+// addLast adds the last n tokens of a text, as TGI does when it truncates.
 func (p *prompt) addLast(text string, n int) {
 	skip := words.Count(text) - n
 	for w := range words.Each(text) {
@@ -118,24 +118,24 @@ func (p *prompt) addLast(text string, n int) {
 	}
 }
 
-// tgiVoice writes one event for each token, and marks the end by giving the
-// whole text with the last one.
-type tgiVoice struct {
-	*ask
+// tgiEncoder writes one event for each token. The last event contains the whole
+// text.
+type tgiEncoder struct {
+	*generation
 	details bool
 	header  http.Header
 }
 
-func (v *tgiVoice) early(b []byte) []byte { return b }
+func (v *tgiEncoder) early(b []byte) []byte { return b }
 
-func (v *tgiVoice) tokens(b []byte, from, to int) []byte {
+func (v *tgiEncoder) tokens(b []byte, from, to int) []byte {
 	for k := from; k < to; k++ {
 		b = v.token(b, k)
 	}
 	return b
 }
 
-func (v *tgiVoice) token(b []byte, k int) []byte {
+func (v *tgiEncoder) token(b []byte, k int) []byte {
 	b = strconv.AppendInt(append(b, tgiFrame.begin+`{"index":`...), int64(k+1), 10)
 	b = append(b, `,"token":{`...)
 	b = v.appendToken(b, k)
@@ -154,9 +154,9 @@ func (v *tgiVoice) token(b []byte, k int) []byte {
 	return append(b, "}"+tgiFrame.end...)
 }
 
-// appendToken appends the members of a token. The end of sequence is a token
-// with a text that is not part of the answer's.
-func (v *tgiVoice) appendToken(b []byte, k int) []byte {
+// appendToken appends the members of a token. The end of sequence has a text that
+// is not part of the answer.
+func (v *tgiEncoder) appendToken(b []byte, k int) []byte {
 	b = strconv.AppendInt(append(b, `"id":`...), int64(v.tokenID(k)), 10)
 	if v.eos && v.isLast(k+1) {
 		return append(b, `,"text":"<|eot_id|>","logprob":-0.1,"special":true`...)
@@ -165,8 +165,8 @@ func (v *tgiVoice) appendToken(b []byte, k int) []byte {
 	return append(b, `","logprob":-0.1,"special":false`...)
 }
 
-// tgiReason is why the answer ended, in TGI's words.
-func (a *ask) tgiReason() string {
+// tgiReason returns TGI's name of the finish reason.
+func (a *generation) tgiReason() string {
 	switch {
 	case a.stoppedBy() != "":
 		return "stop_sequence"
@@ -176,10 +176,10 @@ func (a *ask) tgiReason() string {
 	return a.finish
 }
 
-func (v *tgiVoice) last(b []byte) []byte { return b }
+func (v *tgiEncoder) last(b []byte) []byte { return b }
 
-// whole also sets the headers in which TGI tells its own timing.
-func (v *tgiVoice) whole(b []byte) []byte {
+// whole also sets TGI's timing headers.
+func (v *tgiEncoder) whole(b []byte) []byte {
 	ms := func(name string, d time.Duration) { v.header.Set(name, strconv.FormatInt(d.Milliseconds(), 10)) }
 	ms("X-Total-Time", v.took(v.arrivedAt, v.lastAt))
 	ms("X-Validation-Time", 0)

@@ -1,6 +1,6 @@
 package sim
 
-import "tacho/wire"
+import "github.com/tacho-bench/tacho/internal/wire"
 
 // A tgiGenerateRequest is the body of a request to TGIGenerateStreamPath and
 // TGIGeneratePath.
@@ -17,7 +17,7 @@ type tgiStreamDetails struct {
 	InputLength     int    `json:"input_length"`
 }
 
-// A tgiSimpleToken is one entry of the answer of TGITokenizePath, which is a list.
+// A tgiSimpleToken is one entry of the list returned by TGITokenizePath.
 type tgiSimpleToken struct {
 	ID    int32  `json:"id"`
 	Text  string `json:"text"`
@@ -25,7 +25,8 @@ type tgiSimpleToken struct {
 	Stop  int    `json:"stop"`
 }
 
-// A tgiErrorResponse is the body of a failure, and its event within a stream.
+// A tgiErrorResponse is the body of an error response, and the error event of a
+// stream.
 type tgiErrorResponse struct {
 	Error     string `json:"error"`
 	ErrorType string `json:"error_type"`

@@ -3,12 +3,12 @@ package sim
 import (
 	"net/http"
 
-	"tacho/sim/words"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/wire"
+	"github.com/tacho-bench/tacho/sim/words"
 )
 
-// tokenize answers in vLLM's way to {"prompt"} or {"messages"}, in TGI's to
-// {"inputs"} and in llama.cpp's to {"content"}.
+// tokenize answers like vLLM to {"prompt"} or {"messages"}, like TGI to {"inputs"}
+// and like llama.cpp to {"content"}.
 func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		wire.OpenAITokenizeRequest
@@ -45,7 +45,7 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 func tgiTokens(text string) []tgiSimpleToken {
 	tokens := []tgiSimpleToken{}
 	end := 0
-	for w := range words.Each(text) { // a token owns the white space before its word
+	for w := range words.Each(text) { // a token includes the white space before its word
 		tokens = append(tokens, tgiSimpleToken{ID: words.ID(text[w.Start:w.Stop]), Text: text[end:w.Stop], Start: end, Stop: w.Stop})
 		end = w.Stop
 	}

@@ -2,7 +2,7 @@ package sim
 
 import "testing"
 
-// The tokens of a text stand in it one after the other.
+// The tokens of a text are contiguous.
 func FuzzTGITokens(f *testing.F) {
 	f.Add("one two\tthree\u00a0four \xff\xfe five")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -12,7 +12,8 @@ import (
 	"testing/synctest"
 )
 
-// The prompt is 100 tokens for each second of sound, and the words before it.
+// The prompt is 100 tokens for each second of audio plus the words of the prompt
+// field.
 func TestTranscriptionCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, client := start(t, Options{})
@@ -36,8 +37,8 @@ func TestTranscriptionCounts(t *testing.T) {
 	})
 }
 
-// In a chat a sound counts the same, a picture or a film 256 tokens; and what
-// is answered depends on them.
+// Audio in a chat counts the same, a picture or a video 256 tokens. The answer
+// depends on the media.
 func TestChatMedia(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, client := start(t, Options{})
@@ -69,7 +70,7 @@ func TestTranscriptionRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, client := start(t, Options{MaxModelLen: 300})
 		long := bytes.Clone(testSound)
-		binary.LittleEndian.PutUint32(long[28:], 1) // one byte a second
+		binary.LittleEndian.PutUint32(long[28:], 1) // one byte per second
 		for name, tc := range map[string]struct{ contentType, body, says string }{
 			"JSON":      {"application/json", `{"model":"m"}`, "multipart/form-data"},
 			"no file":   {formType, "--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nm\r\n--b--\r\n", "file"},

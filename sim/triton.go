@@ -6,65 +6,65 @@ import (
 	"strconv"
 	"strings"
 
-	"tacho/sim/words"
-	"tacho/wire"
+	"github.com/tacho-bench/tacho/internal/wire"
+	"github.com/tacho-bench/tacho/sim/words"
 )
 
 var tritonStream = &dialect{
-	paths:   []string{wire.TritonStreamPath("{model}"), "/v2/models/{model}/versions/{version}/generate_stream"},
-	mime:    "text/event-stream",
-	frame:   sseFrame,
-	read:    readTriton,
-	refusal: tritonRefusal,
-	streams: true,
-	// The status is decided by the first response.
+	paths:     []string{wire.TritonStreamPath("{model}"), "/v2/models/{model}/versions/{version}/generate_stream"},
+	mime:      "text/event-stream",
+	frame:     sseFrame,
+	read:      readTriton,
+	errorBody: tritonErrorBody,
+	streams:   true,
+	// The first response decides the status.
 	lateHead: true,
 }
 
 var tritonGenerate = &dialect{
-	paths:   []string{tritonGeneratePath("{model}"), "/v2/models/{model}/versions/{version}/generate"},
-	read:    readTriton,
-	refusal: tritonRefusal,
+	paths:     []string{tritonGeneratePath("{model}"), "/v2/models/{model}/versions/{version}/generate"},
+	read:      readTriton,
+	errorBody: tritonErrorBody,
 }
 
-// tritonPages are what only this server has; it has no other models page. The
-// one model is TensorRT-LLM's ensemble, or vLLM's.
+// tritonPages exist only on this server, which has no other models page. Its only
+// model is TensorRT-LLM's ensemble, or vLLM's.
 var tritonPages = map[string]page{
-	"GET /v1/models": missing,
+	"GET /v1/models": notFound,
 	"GET " + wire.TritonServerPath: func(s *Server, w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, map[string]any{"name": "triton", "version": s.pose.version, "extensions": []string{"classification", "model_repository", "generate"}})
+		writeJSON(w, map[string]any{"name": "triton", "version": s.emulated.version, "extensions": []string{"classification", "model_repository", "generate"}})
 	},
 	"POST " + wire.TritonIndexPath: func(s *Server, w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, []wire.TritonIndexEntry{{Name: s.opt.Model, Version: "1", State: "READY"}})
 	},
 	"GET " + wire.TritonConfigPath("{model}"): func(s *Server, w http.ResponseWriter, r *http.Request) {
 		c := wire.TritonModelConfig{Name: r.PathValue("model"), Platform: "ensemble", Input: []wire.TritonTensor{{Name: "text_input"}, {Name: "max_tokens"}}}
-		if s.pose.name == "triton-vllm" {
+		if s.emulated.name == "triton-vllm" {
 			c.Platform, c.Backend, c.Input[1].Name = "", "vllm", "sampling_parameters"
 		}
 		writeJSON(w, c)
 	},
 }
 
-func tritonRefusal(_ *pose, c *complaint) []byte {
+func tritonErrorBody(_ *emulatedServer, c *apiError) []byte {
 	return appendJSON(nil, tritonErrorResponse{Error: c.message})
 }
 
-func readTriton(in *incoming) (*ask, error) {
+func readTriton(in *incoming) (*generation, error) {
 	var q struct {
 		wire.TritonRequest
-		StopWords wire.OpenAIStop `json:"stop_words"` // a list is allowed, too
+		StopWords wire.OpenAIStop `json:"stop_words"` // a list is also allowed
 	}
 	if err := parse(in.body, &q); err != nil {
 		return nil, err
 	}
-	w := wish{limit: q.MaxTokens, min: max(q.MinTokens, q.MinLength)}
-	w.ignoreEOS = q.EndID != nil && (*q.EndID < 0 || *q.EndID > words.Size) // it never comes
-	// TensorRT-LLM compares tokens, and has sent them by then.
+	w := params{limit: q.MaxTokens, min: max(q.MinTokens, q.MinLength)}
+	w.ignoreEOS = q.EndID != nil && (*q.EndID < 0 || *q.EndID > words.Size) // an id outside the vocabulary is never generated
+	// TensorRT-LLM compares whole tokens after sending them.
 	stop := stops{strings: q.StopWords, min: w.min, include: true, atEnd: true}
 	wantsStream := q.Stream
 	if o := q.Parameters; o != nil {
-		w = wish{limit: o.MaxTokens, min: o.MinTokens, ignoreEOS: o.IgnoreEOS}
+		w = params{limit: o.MaxTokens, min: o.MinTokens, ignoreEOS: o.IgnoreEOS}
 		stop = stops{strings: o.Stop, ids: o.StopTokenIDs, min: o.MinTokens, include: o.IncludeStop, always: true}
 		wantsStream = o.Stream
 	}
@@ -73,29 +73,29 @@ func readTriton(in *incoming) (*ask, error) {
 	}
 	p := in.newPrompt()
 	p.AddText(q.TextInput)
-	a, err := in.ask(p, w)
+	a, err := in.generation(p, w)
 	if err != nil {
 		return nil, err
 	}
 	a.stopAtFirst(stop)
-	v := &tritonVoice{q: &q.TritonRequest, served: in.r.PathValue("model")}
+	v := &tritonEncoder{q: &q.TritonRequest, served: in.r.PathValue("model")}
 	if q.Parameters != nil && !q.ExcludeInputInOutput {
 		v.echo = string(quoted(nil, q.TextInput))
 	}
-	v.eventVoice = eventVoice{ask: a, frame: sseFrame, words: v.response}
-	a.voice = v
+	v.eventEncoder = eventEncoder{generation: a, frame: sseFrame, appendJSON: v.response}
+	a.encoder = v
 	return a, nil
 }
 
-// tritonVoice has no end mark: the stream ends when it is closed.
-type tritonVoice struct {
-	eventVoice
+// tritonEncoder has no end marker: the stream ends when the connection is closed.
+type tritonEncoder struct {
+	eventEncoder
 	q      *wire.TritonRequest
-	served string // the name of the model in the path
-	echo   string // the prompt, which the vLLM backend repeats unless told not to
+	served string // the model name in the path
+	echo   string // the prompt, which the vLLM backend repeats unless disabled
 }
 
-func (v *tritonVoice) response(b []byte, from, to int) []byte {
+func (v *tritonEncoder) response(b []byte, from, to int) []byte {
 	begin := from
 	if v.q.AccumulateTokens {
 		begin = 0

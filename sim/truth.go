@@ -7,33 +7,33 @@ import (
 	"sync"
 )
 
-// Truth is what the server itself saw of one request. Times are nanoseconds of
-// the wall clock; 0 is a moment that did not come.
+// Truth is the server's log of one request. Times are nanoseconds of the wall
+// clock; 0 means that the event did not happen.
 type Truth struct {
-	ID     string `json:"id"` // x-request-id, or a name of the server's own
+	ID     string `json:"id"` // x-request-id, or an id assigned by the server
 	Path   string `json:"path"`
 	Status int    `json:"status"`          // of the HTTP response; 0 if none was sent
 	Input  int    `json:"input"`           // prompt tokens
 	Output int    `json:"output"`          // tokens written
-	Asked  int    `json:"asked"`           // tokens the answer should have had
-	Finish string `json:"finish"`          // "length" or "stop"; empty if the answer was broken off
-	Fault  string `json:"fault,omitempty"` // what was done to it on purpose
+	Asked  int    `json:"asked"`           // tokens of the complete answer
+	Finish string `json:"finish"`          // "length" or "stop"; empty if the answer was interrupted
+	Fault  string `json:"fault,omitempty"` // injected faults
 
 	Cached      int `json:"cached,omitempty"`      // prompt tokens found in the prefix cache
-	Preemptions int `json:"preemptions,omitempty"` // times it was thrown out of the batch
+	Preemptions int `json:"preemptions,omitempty"` // preemptions of the request
 
-	Received int64   `json:"received,omitempty"` // the kernel had its first byte (see Server.Serve)
-	Arrival  int64   `json:"arrival"`            // the server began to handle it
-	Queued   int64   `json:"queued"`             // the model was told of it
-	Admitted int64   `json:"admitted"`           // the model began to work on it
-	First    int64   `json:"first"`              // the model had its first token
-	Last     int64   `json:"last"`               // the model had the last that it made
-	Writes   []int64 `json:"writes"`             // just before each write that carried tokens
-	Counts   []int   `json:"counts,omitempty"`   // tokens in each of them, unless it is always 1
-	End      int64   `json:"end"`                // the server was done with it
+	Received int64   `json:"received,omitempty"` // the kernel received the first byte (see Server.Serve)
+	Arrival  int64   `json:"arrival"`            // the server began to handle the request
+	Queued   int64   `json:"queued"`             // the model received the request
+	Admitted int64   `json:"admitted"`           // the model admitted the request
+	First    int64   `json:"first"`              // the model generated the first token
+	Last     int64   `json:"last"`               // the model generated the last token
+	Writes   []int64 `json:"writes"`             // just before each write with tokens
+	Counts   []int   `json:"counts,omitempty"`   // tokens in each write; omitted if always 1
+	End      int64   `json:"end"`                // the server finished the request
 }
 
-// wrote notes a write of n tokens at the given time.
+// wrote records a write of n tokens at the given time.
 func (t *Truth) wrote(at int64, n int) {
 	if n != 1 && t.Counts == nil {
 		t.Counts = slices.Repeat([]int{1}, len(t.Writes))
@@ -45,11 +45,11 @@ func (t *Truth) wrote(at int64, n int) {
 	t.Output += n
 }
 
-// keepLimit is how many times are kept in memory: 256 MiB of them. A server
-// that runs for long forgets the oldest requests.
+// keepLimit is the number of times kept in memory: 256 MiB. A server that runs for
+// long drops the oldest requests.
 const keepLimit = 32 << 20
 
-// truthLog keeps truths, in memory and on a writer.
+// truthLog keeps truths in memory and writes them to a writer.
 type truthLog struct {
 	w      io.Writer
 	forget bool
@@ -73,7 +73,7 @@ func (l *truthLog) add(t *Truth) {
 		l.times += len(t.Writes)
 		for l.times > l.limit && len(l.kept) > 1 {
 			l.times -= len(l.kept[0].Writes)
-			l.kept[0] = Truth{} // the array lives on
+			l.kept[0] = Truth{} // the array stays in memory
 			l.kept = l.kept[1:]
 		}
 	}

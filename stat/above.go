@@ -1,7 +1,6 @@
 package stat
 
-// Above is how many observations are larger than x. Observations that are kept in
-// bins count as the middle of their bin.
+// Above returns the number of observations larger than x. Binned observations count as the middle of their bin.
 func (d *Digest) Above(x float64) int {
 	n := int64(0)
 	for v := range d.kept {

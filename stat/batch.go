@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// A Batch is observations of one moment that several digests and series take in.
-// What all of them ask of an observation is worked out once.
+// A Batch is a set of observations with one timestamp that several digests and series add. Ready computes their bins
+// and sum once for all of them.
 type Batch struct {
 	Values []float64
 
 	finite   []float64 // Values without NaN and infinities
-	min, max float64   // of those
+	min, max float64   // of finite
 	sum      fixed
 	bins     []int32
 }
 
-// Ready works out what is to be known of Values. Call it when they are there.
+// Ready computes the bins and the sum. Call it when Values is complete.
 func (b *Batch) Ready() {
 	b.finite, b.bins, b.sum = b.Values, b.bins[:0], fixed{}
 	b.min, b.max = math.Inf(1), math.Inf(-1)
 	for i, x := range b.Values {
-		if x-x != 0 { // NaN and infinities alone
+		if x-x != 0 { // true only for NaN and infinities
 			b.drop(i)
 			return
 		}
@@ -40,8 +40,7 @@ func (b *Batch) Ready() {
 	}
 }
 
-// drop works it out without the values that are not finite, of which the first
-// is at i.
+// drop removes the values that are not finite and computes the rest again. The first such value is at i.
 func (b *Batch) drop(i int) {
 	all, finite := b.Values, append([]float64(nil), b.Values[:i]...)
 	for _, x := range all[i:] {
@@ -54,7 +53,7 @@ func (b *Batch) drop(i int) {
 	b.Values = all
 }
 
-// AddBatch takes in the observations of a batch that is ready.
+// AddBatch adds the observations of a batch after Ready.
 func (d *Digest) AddBatch(b *Batch) {
 	if len(b.finite) == 0 {
 		return
@@ -79,8 +78,7 @@ func (d *Digest) AddBatch(b *Batch) {
 	}
 }
 
-// AddTimes takes in observations that were made so many times each; none is NaN or
-// infinite.
+// AddTimes adds xs[i] times[i] times. The values must be finite.
 func (d *Digest) AddTimes(xs []float64, times []int) {
 	for i, x := range xs {
 		if d.n == 0 {
@@ -107,10 +105,9 @@ func (d *Digest) AddTimes(xs []float64, times []int) {
 	}
 }
 
-// AddTimes takes in observations of one part of the time that were made so many times
-// each; none is NaN or infinite.
+// AddTimes adds xs[i] times[i] times, all in the time bin of at. The values must be finite.
 func (s *Series) AddTimes(at time.Duration, xs []float64, times []int) {
-	i := s.part(at)
+	i := s.timeBin(at)
 	for k, x := range xs {
 		s.n[i] += int64(times[k])
 		s.sums[i].addTimes(x, times[k])
@@ -118,22 +115,21 @@ func (s *Series) AddTimes(at time.Duration, xs []float64, times []int) {
 	}
 }
 
-// Begin is where the part of the time begins that a moment is in. Moments of one
-// part are never told apart.
+// Begin returns the start of the time bin that contains at. A series does not distinguish times within a bin.
 func (s *Series) Begin(at time.Duration) time.Duration {
-	return time.Duration(s.part(at)) << s.shift
+	return time.Duration(s.timeBin(at)) << s.shift
 }
 
-// AddBatch takes in the observations of a batch that is ready.
+// AddBatch adds the observations of a batch after Ready.
 func (s *Series) AddBatch(at time.Duration, b *Batch) {
 	if len(b.finite) == 0 {
 		return
 	}
-	i := s.part(at)
+	i := s.timeBin(at)
 	last := sizeOfBin(b.bins[0])
 	row := s.row(last)
 	for _, bin := range b.bins {
-		if size := sizeOfBin(bin); size != last { // many that follow each other are of one size
+		if size := sizeOfBin(bin); size != last { // consecutive values often have the same size class
 			last, row = size, s.row(size)
 		}
 		row[i]++
@@ -142,7 +138,7 @@ func (s *Series) AddBatch(at time.Duration, b *Batch) {
 	s.sums[i].merge(&b.sum)
 }
 
-// sizeOfBin is the size of the observations in a bin, which is finer.
+// sizeOfBin returns the size class of the observations in a digest bin, which is narrower.
 func sizeOfBin(bin int32) int32 {
 	switch {
 	case bin == 0:

@@ -1,9 +1,9 @@
 package stat
 
-// AtMost is the chance that at most k of n independent tries come out, each with
-// chance p. Neither k nor n need be whole: observations that resemble each other
-// are worth fewer than they are.
-func AtMost(k, n, p float64) float64 {
+// BinomialCDF returns the probability of at most k successes in n independent
+// trials with probability p each. k and n need not be whole numbers, because an
+// effective sample size is not.
+func BinomialCDF(k, n, p float64) float64 {
 	switch {
 	case k >= n:
 		return 1

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// lognormals are independent, and far from symmetric.
+// lognormals draws independent, very skewed values.
 var lognormals = process{"lognormal", func(r *rand.Rand, n int) []float64 {
 	out := make([]float64, n)
 	for i := range out {
@@ -18,8 +18,7 @@ var lognormals = process{"lognormal", func(r *rand.Rand, n int) []float64 {
 	return out
 }, math.Exp(0.5), func(q float64) float64 { return math.Exp(normalQuantile(q)) }}
 
-// Thousands of seeded tries of every process: intervals of 95 % hold the truth in
-// 93 to 97 % of them.
+// Intervals of 95 % contain the true value in 93 to 97 % of thousands of seeded runs, for every process.
 func TestCoverage(t *testing.T) {
 	for _, c := range []struct {
 		process

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"tacho/stat"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// A process draws series of which the mean and the quantiles are known.
+// A process draws series with known mean and quantiles.
 type process struct {
 	name     string
 	draw     func(r *rand.Rand, n int) []float64
@@ -22,10 +22,10 @@ type process struct {
 
 func normalQuantile(q float64) float64 { return math.Sqrt2 * math.Erfinv(2*q-1) }
 
-// exponentials are independent.
+// exponentials draws independent values.
 var exponentials = process{"exponential", exponential, 1, func(q float64) float64 { return -math.Log(1 - q) }}
 
-// autoregressives resemble their neighbours by phi.
+// autoregressives draws values with the correlation phi between neighbours.
 func autoregressives(phi float64) process {
 	scale := math.Sqrt(1 - phi*phi)
 	return process{fmt.Sprintf("autoregressive %g", phi), func(r *rand.Rand, n int) []float64 {
@@ -37,8 +37,7 @@ func autoregressives(phi float64) process {
 	}, 0, normalQuantile}
 }
 
-// waits are those of a queue with one server, of that load, in balance from the
-// start.
+// waits draws the waiting times in a queue with one server and the given load, in steady state from the start.
 func waits(load float64) process {
 	return process{fmt.Sprintf("queue at %g", load), func(r *rand.Rand, n int) []float64 {
 		out, wait := make([]float64, n), 0.0
@@ -53,7 +52,7 @@ func waits(load float64) process {
 	}, load / (1 - load), func(q float64) float64 { return max(0, math.Log(load/(1-q))/(1-load)) }}
 }
 
-// seriesOf are observations one second apart, with their distribution.
+// seriesOf returns the series and distribution of observations one second apart.
 func seriesOf(xs []float64) (*stat.Series, stat.Distribution) {
 	s, d := &stat.Series{}, &stat.Digest{}
 	for i, x := range xs {
@@ -63,10 +62,10 @@ func seriesOf(xs []float64) (*stat.Series, stat.Distribution) {
 	return s, d.Distribution()
 }
 
-// A tally is what came of intervals in many tries.
+// A tally counts how many intervals were given, and how many contained the true value.
 type tally struct{ given, held, tries int }
 
-func (c *tally) add(b stat.Confidence, truth float64) {
+func (c *tally) add(b stat.Interval, truth float64) {
 	c.tries++
 	if b.Warning == "" {
 		c.given++
@@ -78,30 +77,29 @@ func (c *tally) add(b stat.Confidence, truth float64) {
 
 func (c *tally) share() float64 { return float64(c.held) / float64(max(c.given, 1)) }
 
-// wrong is the share of tries in which a false interval was shown.
+// wrong returns the share of runs with an interval that misses the true value.
 func (c *tally) wrong() float64 { return float64(c.given-c.held) / float64(c.tries) }
 
-// intervals tallies those of the mean, named 0, and of quantiles.
+// intervals tallies the intervals of the mean (key 0) and of quantiles.
 func intervals(p process, n, tries int, quantiles ...float64) map[float64]*tally {
 	out := map[float64]*tally{0: {}}
 	for try := range tries {
 		s, d := seriesOf(p.draw(rand.New(rand.NewPCG(uint64(try), uint64(n))), n))
-		sure := s.Sure(d, nil)
-		out[0].add(sure.Mean, p.mean)
+		intervals := s.Intervals(d, nil)
+		out[0].add(intervals.Mean, p.mean)
 		for _, q := range quantiles {
 			if out[q] == nil {
 				out[q] = &tally{}
 			}
-			out[q].add(sure.Quantile(q), p.quantile(q))
+			out[q].add(intervals.Quantile(q), p.quantile(q))
 		}
 	}
 	return out
 }
 
-// Where nearly every try has an interval, it holds the truth about 95 times in a
-// hundred; and nowhere is a false one shown much more often than 5 times. The
-// bounds leave room for the chance of a few hundred tries: make test-coverage has
-// thousands, and all the processes.
+// If nearly every run yields an interval, the interval contains the true value in about 95 % of the runs. No
+// statistic has a wrong interval in much more than 5 % of the runs. The limits leave room for the random variation of
+// a few hundred runs. make test-coverage uses thousands of runs and all processes.
 func TestIntervalsHold(t *testing.T) {
 	for _, c := range []struct {
 		process
@@ -113,8 +111,8 @@ func TestIntervalsHold(t *testing.T) {
 	}
 }
 
-// mostlyGiven is the share of tries with an interval from which on the share that
-// holds is free of the choice of whether to give one.
+// mostlyGiven is the share of runs with an interval above which the coverage is not biased by the choice to give an
+// interval.
 const mostlyGiven = 0.95
 
 func checkTally(t *testing.T, p process, n int, q float64, got *tally, least, most, wrong float64) {
@@ -131,36 +129,36 @@ func checkTally(t *testing.T, p process, n int, q float64, got *tally, least, mo
 
 func TestWarnings(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
-	at := func(n int, moments int, draw func(i int) float64) (*stat.Series, stat.Distribution) {
+	at := func(n int, effectiveBins int, draw func(i int) float64) (*stat.Series, stat.Distribution) {
 		s, d := &stat.Series{}, &stat.Digest{}
 		for i := range n {
 			x := draw(i)
-			s.Add(time.Duration(i%moments)*time.Second, x)
+			s.Add(time.Duration(i%effectiveBins)*time.Second, x)
 			d.Add(x)
 		}
 		return s, d.Distribution()
 	}
 	for _, c := range []struct {
-		name       string
-		n, moments int
-		draw       func(int) float64
-		q          float64 // 0 is the mean
-		want       stat.Warning
+		name             string
+		n, effectiveBins int
+		draw             func(int) float64
+		q                float64 // 0 means the mean
+		want             stat.Warning
 	}{
 		{"nothing", 0, 1, nil, 0, stat.TooFew},
 		{"five values", 5, 5, func(int) float64 { return r.ExpFloat64() }, 0, stat.TooFew},
 		{"p99 of 50", 50, 50, func(int) float64 { return r.ExpFloat64() }, 0.99, stat.TooFew},
 		{"p99 of 3000", 3000, 3000, func(int) float64 { return r.ExpFloat64() }, 0.99, ""},
-		{"a burst", 500, 1, func(int) float64 { return r.ExpFloat64() }, 0, stat.AtOnce},
-		{"median of a burst", 500, 1, func(int) float64 { return r.ExpFloat64() }, 0.5, stat.AtOnce},
+		{"a burst", 500, 1, func(int) float64 { return r.ExpFloat64() }, 0, stat.Burst},
+		{"median of a burst", 500, 1, func(int) float64 { return r.ExpFloat64() }, 0.5, stat.Burst},
 		{"a trend", 1000, 1000, func(i int) float64 { return float64(i) + r.Float64() }, 0, stat.Correlated},
 		{"median of a trend", 1000, 1000, func(i int) float64 { return float64(i) + r.Float64() }, 0.5, stat.Correlated},
 		{"equal values", 20, 20, func(int) float64 { return 7 }, 0.99, ""},
 	} {
-		sure := func() stat.Sure { s, d := at(c.n, c.moments, c.draw); return s.Sure(d, nil) }()
-		got := sure.Mean
+		intervals := func() stat.Intervals { s, d := at(c.n, c.effectiveBins, c.draw); return s.Intervals(d, nil) }()
+		got := intervals.Mean
 		if c.q > 0 {
-			got = sure.Quantile(c.q)
+			got = intervals.Quantile(c.q)
 		}
 		if got.Warning != c.want || (got.Warning == "") == math.IsInf(got.Low, 0) {
 			t.Errorf("%s: %+v, want the warning %q", c.name, got, c.want)
@@ -168,7 +166,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// Many values of one moment are worth about one value where they are alike.
+// If the values of one burst are equal, the burst counts as about one observation.
 func TestClusters(t *testing.T) {
 	s, d, r := &stat.Series{}, &stat.Digest{}, rand.New(rand.NewPCG(6, 6))
 	for i := range 300 {
@@ -179,9 +177,9 @@ func TestClusters(t *testing.T) {
 			d.Add(x)
 		}
 	}
-	sure := s.Sure(d.Distribution(), nil)
-	median := sure.Quantile(0.5)
-	if got := sure.Mean.Effective; got < 150 || got > 600 {
+	intervals := s.Intervals(d.Distribution(), nil)
+	median := intervals.Quantile(0.5)
+	if got := intervals.Mean.Effective; got < 150 || got > 600 {
 		t.Errorf("mean: %v effective of 30000, want about 300", got)
 	}
 	if got := median.Effective; got < 150 || got > 600 {
@@ -189,8 +187,7 @@ func TestClusters(t *testing.T) {
 	}
 }
 
-// A series depends neither on the order of its observations nor on how it was
-// put together, however long it becomes.
+// A series depends neither on the order of its observations nor on the order of merges, however long it becomes.
 func TestSeriesMerge(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	type one struct {
@@ -201,7 +198,7 @@ func TestSeriesMerge(t *testing.T) {
 	for i := range 2000 {
 		all = append(all, one{time.Duration(i*i) * time.Millisecond, r.ExpFloat64() - 0.1})
 	}
-	sum := func(parts int) stat.Sure {
+	sum := func(parts int) stat.Intervals {
 		r.Shuffle(len(all), func(i, k int) { all[i], all[k] = all[k], all[i] })
 		d, series := &stat.Digest{}, make([]stat.Series, parts)
 		for i, o := range all {
@@ -211,7 +208,7 @@ func TestSeriesMerge(t *testing.T) {
 		for i := range parts - 1 {
 			series[parts-1].Merge(&series[i])
 		}
-		return series[parts-1].Sure(d.Distribution(), nil)
+		return series[parts-1].Intervals(d.Distribution(), nil)
 	}
 	whole := sum(1)
 	for parts := 2; parts < 5; parts++ {
@@ -222,8 +219,8 @@ func TestSeriesMerge(t *testing.T) {
 	}
 }
 
-// Few series without a trend are said to have one, also where neighbours resemble
-// each other; those that have one are found.
+// Trend rarely finds a trend in series without one, even if neighbours are correlated, and finds the trend in series
+// with one.
 func TestTrend(t *testing.T) {
 	tries := 400
 	if testing.Short() {
@@ -269,11 +266,11 @@ func TestWarmUp(t *testing.T) {
 	}
 }
 
-// Where arrivals are as many as asked for, what comes of a rush is made up for
-// elsewhere: intervals that do not know of it hold nearly always, and are wide.
+// If the number of arrivals is fixed, a burst is balanced by fewer arrivals elsewhere. Intervals computed without
+// this knowledge are too wide and nearly always contain the true value.
 func TestPacedCoverage(t *testing.T) {
 	const n, length, window, tries = 800, 800 * time.Second, 4 * time.Second, 400
-	truth := 1 + float64(n-1)*(float64(window)/float64(length)) // with oneself
+	truth := 1 + float64(n-1)*(float64(window)/float64(length)) // including the request itself
 	held, wide := map[bool]int{}, map[bool]float64{}
 	for try := range tries {
 		r := rand.New(rand.NewPCG(uint64(try), 9))
@@ -288,7 +285,7 @@ func TestPacedCoverage(t *testing.T) {
 				first++
 			}
 			near := float64(i - first + 1)
-			if now < window { // those before the run are as many as those at its end
+			if now < window { // as many requests before the run as at its end
 				near += float64(n) - float64(sort.Search(n, func(k int) bool { return at[k] >= length-window+now }))
 			}
 			x := near + r.NormFloat64()
@@ -300,7 +297,7 @@ func TestPacedCoverage(t *testing.T) {
 			if !paced {
 				by = nil
 			}
-			got := s.Sure(d.Distribution(), by).Mean
+			got := s.Intervals(d.Distribution(), by).Mean
 			wide[paced] += got.High - got.Low
 			if got.Low <= truth && truth <= got.High {
 				held[paced]++

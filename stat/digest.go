@@ -9,44 +9,42 @@ import (
 )
 
 const (
-	// ExactLimit is how many observations a Digest keeps one by one.
+	// ExactLimit is the number of observations that a Digest keeps individually by default.
 	ExactLimit = 1 << 20
-	// SketchError is how far a quantile of a Digest that has more may be from
-	// the true one, as a part of it.
+	// SketchError is the largest relative error of a quantile if a Digest has more observations than its limit.
 	SketchError = 1.0 / (2 << fineBits)
 
-	// fineBits is how many bits of an observation's mantissa tell its bin: bins
-	// are then an 8192nd of their value wide, and their middles half of that off.
+	// fineBits is the number of mantissa bits that select the bin: a bin is 1/8192 of its value wide, so its middle
+	// is off by half of that at most.
 	fineBits = 13
-	pageBits = 7 // of these, the ones within a page
+	pageBits = 7 // bits of a bin number within a page
 )
 
-// A Digest is a set of finite observations in bounded memory. Up to a limit it
-// keeps every one, and all it tells is exact. Beyond, it counts them in bins of
-// equal relative width: quantiles and the spread are then within SketchError,
-// while the number, the mean, the least and the greatest stay exact.
+// A Digest is a set of finite observations in bounded memory. Up to a limit, a Digest keeps every observation and all
+// results are exact. Above the limit, a Digest counts observations in bins of equal relative width: quantiles and the
+// standard deviation are then within SketchError, and the number, mean, minimum and maximum stay exact.
 //
-// What it tells depends on the observations alone, never on their order nor on
-// how they were merged. The zero value is empty and has the limit ExactLimit.
+// The results depend on the observations alone, not on their order or on the order of merges. The zero value is an
+// empty Digest with the limit ExactLimit.
 type Digest struct {
-	Limit int // observations to keep; 0 is ExactLimit
+	Limit int // observations to keep; 0 means ExactLimit
 
-	nanos    []int32   // observations that are a whole number of millionths, in those: most latencies
-	others   []float64 // the rest
-	bins     *bins     // nil while all are kept
+	nanos    []int32   // observations that are whole numbers of millionths, in millionths: most latencies
+	others   []float64 // all other kept observations
+	bins     *bins     // nil while all observations are kept
 	n        int
 	min, max float64
 	sum      fixed
 }
 
-// millionth is what observations in milliseconds are whole multiples of: the
-// clock counts nanoseconds.
+// millionth converts milliseconds to nanoseconds. Observations in milliseconds are multiples of a millionth because
+// the clock counts nanoseconds.
 const millionth = 1e6
 
-// Add takes observations in. NaN and infinities are dropped.
+// Add adds observations. NaN and infinities are dropped.
 func (d *Digest) Add(xs ...float64) {
 	for _, x := range xs {
-		if x-x != 0 { // NaN and infinities alone
+		if x-x != 0 { // true only for NaN and infinities
 			continue
 		}
 		if d.n == 0 {
@@ -79,8 +77,8 @@ func (d *Digest) keep(x float64) {
 	d.others = Append(d.others, x)
 }
 
-// Append is append for what grows one by one. It doubles the room, where append adds
-// a quarter to a large one and so leaves four times as much garbage behind.
+// Append is like append but doubles the capacity. append grows a large slice by a quarter only and so leaves four
+// times as much garbage.
 func Append[T any](to []T, x T) []T {
 	if len(to) == cap(to) {
 		to = slices.Grow(to, max(len(to), 1))
@@ -90,7 +88,7 @@ func Append[T any](to []T, x T) []T {
 
 func (d *Digest) limit() int { return cmp.Or(d.Limit, ExactLimit) }
 
-// spill moves what is kept into bins.
+// spill moves the kept observations into bins.
 func (d *Digest) spill() {
 	d.bins = &bins{}
 	for x := range d.kept {
@@ -99,7 +97,7 @@ func (d *Digest) spill() {
 	d.nanos, d.others = nil, nil
 }
 
-// kept yields the observations that are kept one by one.
+// kept yields the observations kept individually.
 func (d *Digest) kept(yield func(float64) bool) {
 	for _, n := range d.nanos {
 		if !yield(float64(n) / millionth) {
@@ -113,7 +111,7 @@ func (d *Digest) kept(yield func(float64) bool) {
 	}
 }
 
-// Merge takes in all that o has seen; o does not change.
+// Merge adds all observations of o. o does not change.
 func (d *Digest) Merge(o *Digest) {
 	if o.n == 0 {
 		return
@@ -139,22 +137,22 @@ func (d *Digest) Merge(o *Digest) {
 	}
 }
 
-// N is the number of observations.
+// N returns the number of observations.
 func (d *Digest) N() int { return d.n }
 
-// Exact says whether every observation is kept.
+// Exact reports whether every observation is kept.
 func (d *Digest) Exact() bool { return d.bins == nil }
 
-// Min is the least observation, 0 if there is none.
+// Min returns the smallest observation, or 0 if there is none.
 func (d *Digest) Min() float64 { return d.min }
 
-// Max is the greatest observation, 0 if there is none.
+// Max returns the largest observation, or 0 if there is none.
 func (d *Digest) Max() float64 { return d.max }
 
-// Sum is the sum of the observations, each to 2^-40.
+// Sum returns the sum of the observations, each rounded to 2^-40.
 func (d *Digest) Sum() float64 { return d.sum.float() }
 
-// Distribution is what there is to know of the observations so far.
+// Distribution returns the distribution of the observations so far.
 func (d *Digest) Distribution() Distribution {
 	if d.bins == nil {
 		return d.Sample()
@@ -168,7 +166,7 @@ func (d *Digest) Distribution() Distribution {
 	return b
 }
 
-// Sample is the observations of an exact Digest, in order.
+// Sample returns the observations of an exact Digest in ascending order.
 func (d *Digest) Sample() Sample {
 	SortBy(d.nanos, func(n int32) uint64 { return uint64(int64(n) - math.MinInt32) })
 	SortBy(d.others, inOrderOf)
@@ -183,8 +181,7 @@ func (d *Digest) Sample() Sample {
 	return append(out, others...)
 }
 
-// inOrderOf is a key that is in the order of finite numbers: their bits, turned
-// round for those below zero.
+// inOrderOf returns a key that sorts like x: the bits of x, inverted for negative numbers.
 func inOrderOf(x float64) uint64 {
 	b := math.Float64bits(x)
 	if b>>63 == 1 {
@@ -193,7 +190,7 @@ func inOrderOf(x float64) uint64 {
 	return b | 1<<63
 }
 
-// A Distribution answers questions about a set of observations.
+// A Distribution describes a set of observations.
 type Distribution interface { //nolint:interfacebloat // one question each
 	Mean() float64
 	Std() float64
@@ -203,15 +200,14 @@ type Distribution interface { //nolint:interfacebloat // one question each
 	Max() float64
 }
 
-// binned is a Distribution of bins.
+// binned is the Distribution of a Digest with bins.
 type binned struct {
 	*Digest
 	edges []int32 // bins in order
-	ranks []int64 // observations up to and with each
+	ranks []int64 // number of observations up to and including each bin
 }
 
-// Quantile is by the rule of Sample, for observations in the middle of their
-// bins.
+// Quantile follows the rule of Sample, with each observation in the middle of its bin.
 func (b binned) Quantile(q float64) float64 {
 	position := float64(b.n-1) * min(max(q, 0), 1)
 	below := int64(position)
@@ -219,7 +215,7 @@ func (b binned) Quantile(q float64) float64 {
 	return lo + (hi-lo)*(position-float64(below))
 }
 
-// at is the observation of a rank, counted from 0.
+// at returns the observation with the given rank, counted from 0.
 func (b binned) at(rank int64) float64 {
 	switch rank {
 	case 0:
@@ -243,8 +239,8 @@ func (b binned) Std() float64 {
 	return math.Sqrt(squares / float64(b.n))
 }
 
-// bins count by bin, in pages of which only those that are used are there. Those
-// of a power of two are together; below the middle are the negative ones.
+// bins count observations by bin, in pages allocated on first use. The bins of one power of two are contiguous. Bins
+// of negative numbers come before middlePower.
 type bins [2 * middlePower]*[1 << (fineBits - pageBits)]*page
 
 type page [1 << pageBits]int64
@@ -263,7 +259,7 @@ func (b *bins) add(bin int32, n int64) {
 	(*at)[bin&(1<<pageBits-1)] += n
 }
 
-// all yields the bins that are not empty, in order. Nil has none.
+// all yields the bins with observations in order. A nil bins yields nothing.
 func (b *bins) all(yield func(bin int32, n int64) bool) {
 	if b == nil {
 		return
@@ -280,7 +276,7 @@ func (b *bins) all(yield func(bin int32, n int64) bool) {
 	}
 }
 
-// all yields the bins of a page that begins with first, until yield is false.
+// all yields the bins of a page, numbered from first, until yield returns false.
 func (p *page) all(first int32, yield func(bin int32, n int64) bool) bool {
 	for i, n := range p {
 		if n > 0 && !yield(first+int32(i), n) {
@@ -290,8 +286,8 @@ func (p *page) all(first int32, yield func(bin int32, n int64) bool) bool {
 	return true
 }
 
-// binOf is the bin of x: its exponent and the first bits of its mantissa, as
-// the bits of a float64 have them, with the sign of x. Zero is bin 0.
+// binOf returns the bin of x: its exponent and the first bits of its mantissa, as encoded in a float64, with the sign
+// of x. Zero is in bin 0.
 func binOf(x float64, fine int) int32 {
 	i := int32(math.Float64bits(math.Abs(x))>>(52-fine)) + 1
 	switch {
@@ -303,7 +299,7 @@ func binOf(x float64, fine int) int32 {
 	return i
 }
 
-// middle is the value in the middle of a bin.
+// middle returns the value in the middle of a bin.
 func middle(bin int32) float64 {
 	switch {
 	case bin == 0:
@@ -314,8 +310,8 @@ func middle(bin int32) float64 {
 	return math.Float64frombits(uint64(bin-1)<<(52-fineBits) + 1<<(51-fineBits))
 }
 
-// fixed is a sum of numbers in units of 2^-40, so that it does not depend on
-// their order: 128 bits, in two's complement.
+// fixed is a sum in units of 2^-40, as a 128-bit number in two's complement, so that the sum does not depend on the
+// order of its terms.
 type fixed struct {
 	hi int64
 	lo uint64
@@ -323,8 +319,8 @@ type fixed struct {
 
 const (
 	fixedBits  = 40
-	fixedMost  = 1 << 62               // beyond this a number counts as this
-	fixedSmall = 1 << (62 - fixedBits) // up to this one word holds it: nearly all
+	fixedMost  = 1 << 62               // larger numbers count as fixedMost
+	fixedSmall = 1 << (62 - fixedBits) // numbers up to this, nearly all, fit into one word
 )
 
 func (f *fixed) add(x float64) {
@@ -369,7 +365,7 @@ func (f *fixed) merge(o *fixed) {
 }
 
 func (f *fixed) float() float64 {
-	if n := int64(f.lo); n>>63 == f.hi { // nearly all: one word holds it
+	if n := int64(f.lo); n>>63 == f.hi { // nearly always: the sum fits into one word
 		return float64(n) / (1 << fixedBits)
 	}
 	whole := new(big.Int).Lsh(big.NewInt(f.hi), 64)

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"tacho/stat"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// latencies draws what a server's times look like: two modes, a long tail, now
-// and then nothing at all, in milliseconds of whole nanoseconds.
+// latencies draws values like the latencies of a server: two modes, a long tail and some zeros, in milliseconds of
+// whole nanoseconds.
 func latencies(r *rand.Rand, n int) []float64 {
 	out := make([]float64, n)
 	for i := range out {
@@ -48,7 +48,7 @@ func TestDigestExact(t *testing.T) {
 	}
 }
 
-// Past the limit quantiles are as near as promised, and the rest is exact.
+// Above the limit, quantiles are within SketchError and all other statistics are exact.
 func TestDigestSketch(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for name, xs := range map[string][]float64{
@@ -82,15 +82,14 @@ func TestDigestSketch(t *testing.T) {
 	}
 }
 
-// gapAt is how far apart the neighbours of a quantile are: between them it is
-// interpolated, and both may be off.
+// gapAt returns the distance between the neighbours of a quantile, which is interpolated between them. Both
+// neighbours may be off.
 func gapAt(s stat.Sample, q float64) float64 {
 	i := int(float64(len(s)-1) * q)
 	return max(math.Abs(s[i]), math.Abs(s[min(i+1, len(s)-1)]))
 }
 
-// However the observations are dealt out and merged, the answers are the same
-// to the last bit, on both sides of the limit.
+// However observations are split and merged, all results are equal to the last bit, below and above the limit.
 func TestDigestMerge(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for _, n := range []int{0, 1, 99, 100, 101, 5000} {
@@ -120,7 +119,7 @@ func TestDigestMerge(t *testing.T) {
 	}
 }
 
-// Ten million observations past the limit take no more memory than the first.
+// Ten million observations above the limit use no more memory than the first million.
 func TestDigestMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ten million observations")
@@ -149,7 +148,7 @@ func TestDigestMemory(t *testing.T) {
 	runtime.KeepAlive(&d)
 }
 
-// What is added as a batch is added as one by one, to digests and series alike.
+// AddBatch gives the same digests and series as adding one by one.
 func TestBatchesAreTheSame(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, limit := range []int{10, 5000} {

@@ -2,20 +2,19 @@ package stat
 
 import "math"
 
-// A Warning is a reason not to lean on an interval.
+// A Warning is the reason an interval is missing or unreliable.
 type Warning string
 
 // The warnings.
 const (
-	TooFew     Warning = "too few"         // observations: the interval has no lower or no upper end
-	Correlated Warning = "correlated"      // observations that follow each other resemble each other: there are fewer independent ones than it seems
-	Unsteady   Warning = "no steady state" // the run was not in balance for long enough
-	Offered    Warning = "set by the load" // a server in balance serves what it is sent, however fast it is
-	AtOnce     Warning = "at once"         // the observations are of one moment, or of a few: one run does not tell what another would give
+	TooFew     Warning = "too few"         // too few observations, so the interval has no lower or no upper end
+	Correlated Warning = "correlated"      // consecutive observations are correlated, so the effective sample size is small
+	Unsteady   Warning = "no steady state" // the run was not in steady state for long enough
+	Offered    Warning = "set by the load" // a server in steady state serves the offered load, however fast it is
+	Burst      Warning = "at once"         // all observations are from one burst or a few, so one run does not show how runs vary
 )
 
-// incompleteBeta is the regularized incomplete beta function, by its continued
-// fraction (Lentz's method).
+// incompleteBeta is the regularized incomplete beta function, computed by its continued fraction (Lentz's method).
 func incompleteBeta(a, b, x float64) float64 {
 	if x <= 0 {
 		return 0
@@ -59,9 +58,9 @@ func betaFraction(a, b, x float64) float64 {
 	return h
 }
 
-// EffectiveSize is how many independent observations tell as much of the mean
-// as xs do, which are in order of time: n over the sum of the autocorrelations,
-// taken as far as their pairwise sums are positive (Geyer's rule).
+// EffectiveSize returns the number of independent observations that determine a mean as precisely as xs, which are in
+// order of time. It is n divided by the sum of the autocorrelations, added up while their pairwise sums are positive
+// (Geyer's rule).
 func EffectiveSize(xs []float64) float64 {
 	n := len(xs)
 	mean := Sample(xs).rawMean()
@@ -80,7 +79,7 @@ func EffectiveSize(xs []float64) float64 {
 	return min(float64(n)/sum, float64(n))
 }
 
-// rawMean is the mean of observations in any order.
+// rawMean returns the mean of observations in any order.
 func (s Sample) rawMean() float64 {
 	if len(s) == 0 {
 		return 0

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"tacho/stat"
+	"github.com/tacho-bench/tacho/stat"
 )
 
 func exponential(r *rand.Rand, n int) []float64 {
@@ -16,8 +16,7 @@ func exponential(r *rand.Rand, n int) []float64 {
 	return out
 }
 
-// autoregressive draws a series whose neighbours resemble each other; its mean
-// is 0.
+// autoregressive draws a series with mean 0 and correlated neighbours.
 func autoregressive(r *rand.Rand, n int, phi float64) []float64 {
 	out := make([]float64, n)
 	x := r.NormFloat64() / math.Sqrt(1-phi*phi)

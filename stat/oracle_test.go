@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"tacho/stat"
+	"github.com/tacho-bench/tacho/stat"
 )
 
 const numpyScript = `
@@ -25,8 +25,8 @@ for case in json.load(sys.stdin):
 json.dump(out, sys.stdout)
 `
 
-// numpyPython is an interpreter that has numpy: the one PYTHON names, or one in
-// a virtual environment under .cache, which is made when it is not there.
+// numpyPython returns a Python interpreter with numpy: $PYTHON, or a virtual environment under .cache, which is
+// created if it does not exist.
 func numpyPython(t *testing.T) string {
 	t.Helper()
 	if named := os.Getenv("PYTHON"); named != "" {
@@ -48,8 +48,7 @@ func numpyPython(t *testing.T) string {
 	return python
 }
 
-// Our statistics are numpy's: means to the rounding of a sum, order statistics
-// to the last bit.
+// Our statistics equal numpy's: means up to the rounding of a sum, order statistics to the last bit.
 func TestOracleNumpy(t *testing.T) {
 	type numpyCase struct {
 		X []float64 `json:"x"`

@@ -5,9 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// Gamma draws from the gamma distribution with the given shape and scale 1, by
-// the method of Marsaglia and Tsang (2000). Shapes below 1 are boosted: a draw
-// of shape+1 times u^(1/shape).
+// Gamma draws from the gamma distribution with the given shape and scale 1, by the method of Marsaglia and Tsang
+// (2000). A shape below 1 is boosted: a draw of shape+1 times u^(1/shape).
 func Gamma(r *rand.Rand, shape float64) float64 {
 	boost := 1.0
 	if shape < 1 {

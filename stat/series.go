@@ -6,43 +6,43 @@ import (
 )
 
 const (
-	// seriesBins is into how many parts a Series cuts its time, at most.
+	// seriesBins is the number of time bins in a Series.
 	seriesBins = 256
-	// seriesShift is how long such a part is at first, as a power of two of
-	// nanoseconds: 66 us. It doubles as the series grows.
+	// seriesShift is the initial length of a time bin, as a power of two of nanoseconds: 66 us. The length doubles as
+	// the series grows.
 	seriesShift = 16
 
-	// octave is how many sizes are told apart between a number and its double.
+	// octave is the number of size classes between a number and its double.
 	octave     = 1 << octaveBits
 	octaveBits = 7
-	sizeBits   = 10                        // of a mantissa, which the bounds of sizes are rounded to
-	octaves    = 64                        // of sizes, from 2^-32 on; what is smaller or larger counts as the last
+	sizeBits   = 10                        // mantissa bits that the bounds of size classes are rounded to
+	octaves    = 64                        // powers of two with size classes, from 2^-32; smaller and larger values count as the first or last
 	leastSize  = (1023 - 32) << octaveBits // the exponent of 1 is 1023 in the bits of a float64
 )
 
-// A Series is observations with their times, in bounded memory: how many there
-// were in each part of the time, their sum, and how large they were to within a
-// 128th. It tells how far a mean or a quantile may be off where neighbours in
-// time resemble each other, as the latencies of a queue do.
+// A Series is a set of observations with timestamps, in bounded memory. For each time bin it holds the number of
+// observations, their sum, and how many there are in each size class, which is a 128th wide. From these, a Series
+// computes confidence intervals of a mean or quantile if neighbours in time are correlated, as the latencies of a
+// queue are.
 //
-// What it tells depends on the observations alone, never on their order nor on
-// how they were merged. The zero value is empty.
+// The results depend on the observations alone, not on their order or on the order of merges. The zero value is an
+// empty Series.
 type Series struct {
-	shift uint // length of a part: 2^shift nanoseconds
+	shift uint // a time bin is 2^shift nanoseconds long
 	n     [seriesBins]int64
 	sums  [seriesBins]fixed
-	rows  *[2 * octaves]*[octave]*row // by size, in pages of one power of two
+	rows  *[2 * octaves]*[octave]*row // by size class, in pages of one power of two
 }
 
-// A row is how many observations of one size came in each part of the time.
+// A row counts the observations of one size class in each time bin.
 type row [seriesBins]uint32
 
-// Add takes in observations of one moment. NaN and infinities are dropped.
+// Add adds observations with one timestamp. NaN and infinities are dropped.
 func (s *Series) Add(at time.Duration, xs ...float64) {
 	if len(xs) == 0 {
 		return
 	}
-	i := s.part(at)
+	i := s.timeBin(at)
 	n, sum := int64(0), fixed{}
 	for _, x := range xs {
 		if x-x != 0 {
@@ -56,9 +56,8 @@ func (s *Series) Add(at time.Duration, xs ...float64) {
 	s.sums[i].merge(&sum)
 }
 
-// part is the part of the time that a moment is in. All become longer where
-// they must.
-func (s *Series) part(at time.Duration) int {
+// timeBin returns the time bin of at. If at is beyond the last bin, all bins become longer.
+func (s *Series) timeBin(at time.Duration) int {
 	if s.rows == nil {
 		s.shift, s.rows = seriesShift, new([2 * octaves]*[octave]*row)
 	}
@@ -78,7 +77,7 @@ func (s *Series) widen() {
 	}
 }
 
-// halve makes one part of every two.
+// halve merges every two time bins into one.
 func halve[T any](parts []T, add func(to *T, part T)) {
 	var none T
 	for i, part := range parts {
@@ -87,7 +86,7 @@ func halve[T any](parts []T, add func(to *T, part T)) {
 	}
 }
 
-// row is that of a size.
+// row returns the row of a size class.
 func (s *Series) row(size int32) *row {
 	page := &s.rows[size>>octaveBits+octaves]
 	if *page == nil {
@@ -100,7 +99,7 @@ func (s *Series) row(size int32) *row {
 	return *r
 }
 
-// sizeOf is the size of x, with its sign. Zero is 0.
+// sizeOf returns the size class of x, with the sign of x. Zero has class 0.
 func sizeOf(x float64) int32 {
 	size := min(max(binOf(math.Abs(x), sizeBits)>>(sizeBits-octaveBits)-leastSize, 1), octaves*octave-1)
 	switch {
@@ -112,7 +111,7 @@ func sizeOf(x float64) int32 {
 	return size
 }
 
-// all yields the rows that are not empty, in the order of their sizes.
+// all yields the rows with observations, in the order of their size classes.
 func (s *Series) all(yield func(size int32, r *row) bool) {
 	if s.rows == nil {
 		return
@@ -129,16 +128,16 @@ func (s *Series) all(yield func(size int32, r *row) bool) {
 	}
 }
 
-// Merge takes in all that o has seen; o does not change.
+// Merge adds all observations of o. o does not change.
 func (s *Series) Merge(o *Series) {
 	if o.rows == nil {
 		return
 	}
-	s.part(0)
+	s.timeBin(0)
 	for s.shift < o.shift {
 		s.widen()
 	}
-	longer := s.shift - o.shift // our parts than those of o, as a power of two
+	longer := s.shift - o.shift // a bin of s holds 2^longer bins of o
 	for i := range o.n {
 		s.n[i>>longer] += o.n[i]
 		s.sums[i>>longer].merge(&o.sums[i])
@@ -151,7 +150,7 @@ func (s *Series) Merge(o *Series) {
 	}
 }
 
-// N is the number of observations.
+// N returns the number of observations.
 func (s *Series) N() int {
 	n := int64(0)
 	for _, in := range s.n {
@@ -160,17 +159,16 @@ func (s *Series) N() int {
 	return int(n)
 }
 
-// A cumulation counts the observations up to boundaries between sizes, the only
-// ones that can be told apart, in each part of the time.
+// A cumulation counts the observations below a size class, for each time bin.
 type cumulation struct {
 	rows   []sized
-	all    float64 // observations
-	used   int     // rows that are counted
-	taken  float64 // observations in these
+	all    float64 // number of observations
+	used   int     // rows counted so far
+	taken  float64 // observations in the counted rows
 	counts [seriesBins]float64
 }
 
-// A sized is a row with the sum of it.
+// A sized is a row with its sum.
 type sized struct {
 	*row
 	sum float64
@@ -188,11 +186,11 @@ func (s *Series) cumulate() *cumulation {
 	return c
 }
 
-// to counts up to that boundary which has most nearly a share q of all below it,
-// and neither none nor all of them. False: there is no such boundary.
+// to counts the rows below the boundary of size classes nearest to the quantile q, but at least one row and not all
+// rows. It returns false if no such boundary exists.
 func (c *cumulation) to(q float64) bool {
 	want := q * c.all
-	if c.taken > want { // rows only come one by one
+	if c.taken > want { // rows can only be added
 		c.used, c.taken, c.counts = 0, 0, [seriesBins]float64{}
 	}
 	for ; c.used < len(c.rows)-1; c.used++ {

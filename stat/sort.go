@@ -11,23 +11,23 @@ const (
 	fewItems  = 1 << 10
 )
 
-// SortBy sorts items by their keys, and keeps the order of equal ones. It sorts
-// digit by digit: millions take a tenth of the time that comparing them takes.
+// SortBy sorts items by their keys. The sort is stable. It is a radix sort: for millions of items it takes a tenth of
+// the time of a comparison sort.
 func SortBy[T any](items []T, key func(T) uint64) {
 	if len(items) < fewItems {
 		slices.SortStableFunc(items, func(a, b T) int { return cmp.Compare(key(a), key(b)) })
 		return
 	}
-	same := ^uint64(0) // bits that all keys have alike
+	same := ^uint64(0) // bits equal in all keys
 	for _, item := range items {
 		same &^= key(item) ^ key(items[0])
 	}
 	from, to := items, make([]T, len(items))
 	for shift := 0; shift < 64; shift += digitBits {
 		if ^same>>shift&(1<<digitBits-1) == 0 {
-			continue // they are in order
+			continue // all digits here are equal
 		}
-		var next [1 << digitBits]int // where the next item with that digit goes
+		var next [1 << digitBits]int // index for the next item with each digit
 		for _, item := range from {
 			next[key(item)>>shift&(1<<digitBits-1)]++
 		}
@@ -47,8 +47,8 @@ func SortBy[T any](items []T, key func(T) uint64) {
 	}
 }
 
-// SortTimes sorts times.
+// SortTimes sorts times in ascending order.
 func SortTimes(times []time.Duration) { SortBy(times, TimeKey) }
 
-// TimeKey is a key that is in the order of times.
+// TimeKey returns a key that sorts like t.
 func TimeKey(t time.Duration) uint64 { return uint64(t) ^ 1<<63 }

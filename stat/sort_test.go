@@ -6,10 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"tacho/stat"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// SortBy puts items where a stable sort that compares puts them.
+// SortBy gives the same order as a stable comparison sort.
 func TestSortBy(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	type item struct {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/quick"
 
-	"tacho/stat"
+	"github.com/tacho-bench/tacho/stat"
 )
 
 func TestKnownValues(t *testing.T) {
@@ -17,9 +17,9 @@ func TestKnownValues(t *testing.T) {
 		got, want float64
 	}{
 		{"mean", s.Mean(), 2.5},
-		{"median of an even number", s.Median(), 2.5},
+		{"median of an removeArrivals number", s.Median(), 2.5},
 		{"median of an odd number", stat.New([]float64{9, 1, 5}).Median(), 5},
-		{"population std", s.Std(), math.Sqrt(1.25)}, // of a sample it would be sqrt(5/3)
+		{"population std", s.Std(), math.Sqrt(1.25)}, // the sample standard deviation would be sqrt(5/3)
 		{"min", s.Min(), 1},
 		{"max", s.Max(), 4},
 		{"below the first half of a gap", s.Quantile(0.1), 1.3},
@@ -37,7 +37,7 @@ func TestKnownValues(t *testing.T) {
 	}
 }
 
-// numpy works from the nearer end of a gap; from the other it would be 0.62.
+// numpy interpolates from the nearer end of a gap. From the other end the result would be 0.62.
 func TestQuantileRoundsLikeNumpy(t *testing.T) {
 	if got, want := stat.New([]float64{0.2, 0.9}).Quantile(0.6), 0.6200000000000001; got != want {
 		t.Errorf("got %v, want %v", got, want)
@@ -54,16 +54,16 @@ func TestEmptyIsZero(t *testing.T) {
 
 func TestEnoughFor(t *testing.T) {
 	for q, want := range map[float64]int{0.5: 6, 0.9: 36, 0.99: 368, 0.999: 3688, 0.01: 368, 0: 0, 1: 0, 2: 0} {
-		if got := stat.EnoughFor(q); got != want {
+		if got := stat.MinSampleSize(q); got != want {
 			t.Errorf("EnoughFor(%v) = %d, want %d", q, got, want)
 		}
 	}
-	if got := stat.EnoughFor(math.NaN()); got != 0 {
+	if got := stat.MinSampleSize(math.NaN()); got != 0 {
 		t.Errorf("EnoughFor(NaN) = %d, want 0", got)
 	}
 }
 
-// tame makes of any floats the ones the package promises about.
+// tame limits floats to the range that the package supports.
 func tame(xs []float64) []float64 {
 	return slices.DeleteFunc(slices.Clone(xs), func(x float64) bool { return math.Abs(x) > 1e150 })
 }
@@ -93,7 +93,7 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// Moving and stretching a sample moves and stretches what is said of it.
+// Shifting and scaling a sample shifts and scales its statistics.
 func TestFollowsShiftAndScale(t *testing.T) {
 	f := func(seed uint64, n uint8) bool {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -113,7 +113,7 @@ func TestFollowsShiftAndScale(t *testing.T) {
 	}
 }
 
-// A plain sum of a million values is off in the twelfth digit; this is not.
+// A plain sum of a million values is off in the twelfth digit; Mean is not.
 func TestMeanOfManyKeepsItsDigits(t *testing.T) {
 	xs := make([]float64, 1<<20)
 	for i := range xs {

@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// StudentP is the chance that a t-distributed number of so many degrees of
-// freedom is at least as far from 0 as t, on either side.
+// StudentP returns the two-sided p-value of t with the given degrees of freedom.
 func StudentP(t, degrees float64) float64 {
 	if math.IsNaN(t) || degrees <= 0 {
 		return 1
@@ -15,8 +14,7 @@ func StudentP(t, degrees float64) float64 {
 	return incompleteBeta(degrees/2, 0.5, degrees/(degrees+t*t))
 }
 
-// StudentQuantile is the t that is passed, on both sides together, with a chance
-// of 1 - level.
+// StudentQuantile returns the t whose two-sided p-value is 1 - level.
 func StudentQuantile(level, degrees float64) float64 {
 	low, high := 0.0, 1.0
 	for StudentP(high, degrees) > 1-level && high < 1e9 {
@@ -32,11 +30,10 @@ func StudentQuantile(level, degrees float64) float64 {
 	return (low + high) / 2
 }
 
-// Adjusted are chances of error made fit for being looked at together, so that
-// of all that are found at most a share of that chance is found wrongly, and
-// nothing at all but with that chance where there is nothing (Benjamini and
-// Hochberg).
-func Adjusted(ps []float64) []float64 {
+// BenjaminiHochberg adjusts p-values of several tests. If all tests with an adjusted
+// p-value below x count as significant, the expected share of false discoveries is
+// at most x.
+func BenjaminiHochberg(ps []float64) []float64 {
 	order := make([]int, len(ps))
 	for i := range order {
 		order[i] = i

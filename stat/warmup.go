@@ -2,25 +2,24 @@ package stat
 
 import "slices"
 
-// warmUpBatch is how many observations are taken together, so that one that is
-// far off does not decide.
+// warmUpBatch is the number of observations averaged together, so that a single outlier does not decide.
 const warmUpBatch = 5
 
-// WarmUp is how many of the first observations to leave out, so that the mean of
-// the others is surest (MSER-5): the fewest with which it is nearly so. It is a
-// multiple of five, at most half of them; 0 where they are too few.
+// WarmUp returns the number of observations to drop from the start so that the variance of the mean of the rest is
+// nearly minimal (MSER-5). It is the smallest such number: a multiple of five, at most half of xs, and 0 if xs is too
+// short.
 func WarmUp(xs []float64) int {
 	const (
 		least  = 6   // batches
-		nearly = 1.1 // times the least variance of the mean
+		nearly = 1.1 // accepted multiple of the smallest variance of the mean
 	)
 	batches := len(xs) / warmUpBatch
 	if batches < least {
 		return 0
 	}
-	variances := make([]float64, batches) // of the mean, from each batch on
+	variances := make([]float64, batches) // variance of the mean from each batch on
 	n, mean, squares := 0.0, 0.0, 0.0
-	for i := batches - 1; i >= 0; i-- { // Welford's sums, from the end
+	for i := batches - 1; i >= 0; i-- { // Welford's algorithm, from the end
 		n++
 		x := Sample(xs[i*warmUpBatch : (i+1)*warmUpBatch]).rawMean()
 		d := x - mean
@@ -32,11 +31,11 @@ func WarmUp(xs []float64) int {
 	return warmUpBatch * slices.IndexFunc(half, func(v float64) bool { return v <= nearly*slices.Min(half) })
 }
 
-// Trend says whether a series rises or falls from its start to its end by more
-// than chance: whether its slowest wave is far above the others.
+// Trend reports whether a series rises or falls significantly from start to end: whether its slowest wave is far
+// above the others.
 func (s *Series) Trend() bool {
 	n := s.N()
-	if n < leastMoments || s.moments() < leastMoments {
+	if n < minBins || s.effectiveBins() < minBins {
 		return false
 	}
 	sum := fixed{}
@@ -51,7 +50,7 @@ func (s *Series) Trend() bool {
 	power := s.power(&off)
 	const (
 		others   = 8
-		farAbove = 14.69 // 99.5 % of Fisher's distribution, of 1 and 8 degrees of freedom
+		farAbove = 14.69 // 99.5 % quantile of the F distribution with 1 and 8 degrees of freedom
 	)
 	rest := (power[others] - power[0]) / others
 	return power[0] > farAbove*rest

@@ -8,68 +8,68 @@ import (
 	"os"
 	"path/filepath"
 
-	"tacho"
-	"tacho/internal/recordjson"
-	"tacho/internal/solely"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/filelock"
+	"github.com/tacho-bench/tacho/internal/recordjson"
 )
 
-// mostWaiting bounds what waits in memory for a disk that takes no more.
-const mostWaiting = 256 << 20
+// maxPending limits the bytes in memory if the disk is full.
+const maxPending = 256 << 20
 
-// An appender adds lines to a file. What the disk does not take waits in memory,
-// from the very byte at which it stopped: when there is room again the file goes
-// on as if nothing had been, and a line is never half.
+// An appender appends lines to a file. Bytes that the disk does not accept are kept in memory, from the
+// exact byte at which the write stopped. When the disk has space again, the file continues without a
+// gap, and a line is never cut.
 type appender struct {
 	name    string
 	file    io.WriteCloser
-	clean   func(line []byte) []byte // takes out what nobody may read
-	waiting []byte
-	line    []byte // of the record before; its room is used again
+	clean   func(line []byte) []byte // removes secrets
+	pending []byte
+	line    []byte // the previous record; its memory is reused
 	most    int
-	batch   int   // bytes that wait before they are written; 0: each line is at once
-	size    int64 // of the file when all that waits is written
-	lost    int   // lines for which there was no room in memory either
+	batch   int   // bytes to collect before a write; 0 means one write per line
+	size    int64 // size of the file after all pending bytes are written
+	lost    int   // lines dropped because memory was full too
 }
 
 func appendTo(dir, name string, clean func([]byte) []byte) (*appender, error) {
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err == nil && solely.Lock(f) != nil {
+	if err == nil && filelock.Lock(f) != nil {
 		err = errors.Join(taken(dir), f.Close())
 	}
-	a := &appender{name: name, file: f, clean: clean, most: mostWaiting}
+	a := &appender{name: name, file: f, clean: clean, most: maxPending}
 	if err == nil {
 		a.size, err = f.Seek(0, io.SeekEnd)
 	}
 	return a, err
 }
 
-// taken is a run that somebody else writes.
+// taken returns the error for a run that another process writes.
 func taken(dir string) error {
-	return fmt.Errorf("another process measures into %s: let it end, or stop it first", dir)
+	return fmt.Errorf("another process writes to %s: wait for it, or stop it first", dir)
 }
 
-// put has v wait as a line. The error is the disk's: the line is lost only if
-// lost has grown.
+// put adds v as a pending line. The error is the error of the disk. The line is lost only if a.lost has
+// grown.
 func (a *appender) put(v any) error {
 	b, err := a.encode(v)
 	if err != nil {
-		return fmt.Errorf("keep a line of %s: %w", a.name, err)
+		return fmt.Errorf("encode a line of %s: %w", a.name, err)
 	}
 	b = a.clean(b)
-	if len(a.waiting)+len(b) > a.most {
+	if len(a.pending)+len(b) > a.most {
 		if err := a.flush(); err != nil {
 			a.lost++
 			return err
 		}
 	}
-	a.waiting = append(append(a.waiting, b...), '\n')
+	a.pending = append(append(a.pending, b...), '\n')
 	a.size += int64(len(b)) + 1
 	return nil
 }
 
-// write writes what waits, where that is enough.
+// write writes the pending bytes if there are enough of them.
 func (a *appender) write() error {
-	if len(a.waiting) < a.batch {
+	if len(a.pending) < a.batch {
 		return nil
 	}
 	return a.flush()
@@ -84,22 +84,22 @@ func (a *appender) encode(v any) (b []byte, err error) {
 }
 
 func (a *appender) flush() error {
-	if len(a.waiting) == 0 {
+	if len(a.pending) == 0 {
 		return nil
 	}
-	n, err := a.file.Write(a.waiting)
-	a.waiting = a.waiting[:copy(a.waiting, a.waiting[n:])]
+	n, err := a.file.Write(a.pending)
+	a.pending = a.pending[:copy(a.pending, a.pending[n:])]
 	return err
 }
 
-// close tries the disk a last time.
+// close writes the pending bytes a last time.
 func (a *appender) close() error {
 	failed := a.flush()
 	if err := a.file.Close(); failed == nil {
 		failed = err
 	}
 	if a.lost > 0 && failed == nil {
-		failed = fmt.Errorf("%s lacks %d lines", a.name, a.lost)
+		failed = fmt.Errorf("%s lacks %d lines, which did not fit on the disk", a.name, a.lost)
 	}
 	return failed
 }

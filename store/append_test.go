@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
-	"tacho/metric"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
 )
 
 var errFull = errors.New("no space left on device")
 
-// A disk takes what there is room for, and then nothing.
+// A disk accepts data until it is full, and then nothing.
 type disk struct {
 	file   *os.File
 	room   int
@@ -36,8 +36,7 @@ func (d *disk) Write(b []byte) (int, error) {
 
 func (d *disk) Close() error { return d.file.Close() }
 
-// onDisk is a writer whose records go to a disk with so much room, and what it
-// tells of it.
+// onDisk returns a writer with a disk of limited size, and the errors passed to Full.
 func onDisk(t *testing.T, room int) (*Writer, *disk, *[]error) {
 	t.Helper()
 	w, err := Create(t.TempDir(), Manifest{Started: time.Unix(0, 0), Plan: json.RawMessage(`{}`)}, bytes.Clone)
@@ -73,8 +72,8 @@ func sessions(t *testing.T, open func() (*Run, error)) (out []uint64, damage Dam
 	return out, r.Damaged()
 }
 
-// A disk that fills in the middle of a line, wherever that is, and then has room
-// again loses nothing, and no line is glued to another.
+// A disk that fills up in the middle of a line, at any byte, and later has space again, loses nothing,
+// and no two lines are joined.
 func TestDiskFillsAndFrees(t *testing.T) {
 	for room := 300; room < 700; room += 7 {
 		w, d, told := onDisk(t, room)
@@ -104,8 +103,8 @@ func TestDiskFillsAndFrees(t *testing.T) {
 	}
 }
 
-// A disk that stays full is told at once and at the end, and leaves whole lines
-// and a run that is not whole.
+// If the disk stays full, the error is reported immediately and at the end, and the file has only
+// complete lines and no summary.
 func TestDiskStaysFull(t *testing.T) {
 	w, _, told := onDisk(t, 1000)
 	w.records.most = 2000
@@ -141,8 +140,8 @@ func TestDiskStaysFull(t *testing.T) {
 	}
 }
 
-// Records that finish together are written together; a disk that takes only some of
-// them loses none.
+// Records that finish together are written together. If the disk accepts only some of them, none is
+// lost.
 func TestAddAll(t *testing.T) {
 	var batch []*tacho.Record
 	want := []uint64{}
@@ -173,7 +172,7 @@ func TestAddAll(t *testing.T) {
 	}
 }
 
-// What is lost of a batch is told, and what was kept before is not touched.
+// A lost part of a batch is reported, and earlier records are not touched.
 func TestAddAllWithoutRoom(t *testing.T) {
 	w, _, told := onDisk(t, 0)
 	w.records.most = 1000
@@ -188,5 +187,5 @@ func TestAddAllWithoutRoom(t *testing.T) {
 	if len(had) == 0 || len(had)+w.records.lost != 20 {
 		t.Errorf("%d are to be had, %d lost", len(had), w.records.lost)
 	}
-	_ = w.Close() // it says that the disk is full
+	_ = w.Close() // reports the full disk
 }

@@ -8,25 +8,24 @@ import (
 	"runtime"
 )
 
-// A batch is some lines that follow each other, and what they say.
+// A batch is a number of consecutive lines and their values.
 type batch[T any] struct {
 	lines   [][]byte
 	values  []*T
 	errs    []error
-	decoded chan struct{} // closed when values and errs are there
-	failed  error         // what ended the reading after these lines
+	decoded chan struct{} // closed when values and errs are set
+	failed  error         // the error that ended the reading after these lines
 }
 
-// batchBytes is about how long a batch is: long enough that handing it over costs
-// nothing, and short enough that those under way need little memory.
+// batchBytes is the approximate size of a batch: large enough that the handover costs little, and small
+// enough that the batches in progress need little memory.
 const batchBytes = 64 << 10
 
-// inOrder decodes lines on all processors, for that is most of the work of
-// reading a run, and hands them to use in their order until it says false. An
-// empty line has no value. A last line without an end is left out,
-// unless the file is known to be whole.
+// inOrder decodes lines on all CPUs, because decoding is most of the work of reading a run, and passes
+// them to use in order until use returns false. An empty line has a nil value. An incomplete last line
+// is skipped unless the file is known to be complete.
 func inOrder[T any](in *bufio.Reader, whole bool, decode func([]byte, *T) error, use func(*T, error) bool) error {
-	batches := make(chan *batch[T], runtime.NumCPU()) // which are under way
+	batches := make(chan *batch[T], runtime.NumCPU()) // batches in progress
 	enough := make(chan struct{})
 	go func() {
 		defer close(batches)
@@ -45,7 +44,7 @@ func inOrder[T any](in *bufio.Reader, whole bool, decode func([]byte, *T) error,
 	}()
 	defer func() {
 		close(enough)
-		for range batches { // the reader is gone before its file is closed
+		for range batches { // the reader stops before its file is closed
 		}
 	}()
 	for b := range batches {
@@ -69,7 +68,7 @@ func readBatch[T any](in *bufio.Reader, whole bool) *batch[T] {
 	n, b.failed = io.ReadFull(in, text)
 	text = text[:n]
 	if b.failed == nil {
-		var rest []byte // of the last line
+		var rest []byte // rest of the last line
 		rest, b.failed = in.ReadBytes('\n')
 		text = append(text, rest...)
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,41 +13,42 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
-	"tacho"
-	"tacho/instrument"
-	"tacho/internal/recordjson"
-	"tacho/internal/wholefile"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/atomicfile"
+	"github.com/tacho-bench/tacho/internal/instrument"
+	"github.com/tacho-bench/tacho/internal/recordjson"
 )
 
-// A Run is a run as it was kept.
+// A Run is a stored run.
 type Run struct {
 	Dir      string
 	Manifest Manifest
 	Levels   []Level // in the order in which they began
-	Whole    bool    // it came to its end and wrote its summary
+	Complete bool    // the run is complete and wrote its summary
 
 	damage  map[string]Damage
-	tallies tallies           // of the records that were read
-	waiting map[string][]byte // what is not yet in the files
+	tallies tallies           // of the records read so far
+	pending map[string][]byte // bytes not yet in the files
 }
 
-// Damage is what could not be read of a file.
+// Damage counts the unreadable lines of a file.
 type Damage struct {
 	Lines int
-	First error // with the name of the file and the number of the line
+	First error // with file name and line number
 }
 
-// Open reads all of a run but its records.
+// Open reads a run without its records.
 func Open(dir string) (*Run, error) { return open(dir, nil) }
 
-func open(dir string, waiting map[string][]byte) (*Run, error) {
-	r := &Run{Dir: dir, damage: map[string]Damage{}, waiting: waiting}
+func open(dir string, pending map[string][]byte) (*Run, error) {
+	r := &Run{Dir: dir, damage: map[string]Damage{}, pending: pending}
 	if err := r.readManifest(); err != nil {
 		return nil, err
 	}
 	_, err := os.Stat(filepath.Join(dir, SummaryFile))
-	r.Whole = err == nil
+	r.Complete = err == nil
 	return r, eachLine(r, StagesFile, func(l *Level) error {
 		if i := r.level(l.Index); i >= 0 {
 			r.Levels[i] = *l
@@ -57,56 +59,71 @@ func open(dir string, waiting map[string][]byte) (*Run, error) {
 	})
 }
 
+// Newest reads the runs in a directory without their records, the newest first.
+// It skips everything that is not a run.
+func Newest(dir string) (runs []*Run) {
+	entries, _ := os.ReadDir(dir) // no directory means no runs
+	for _, e := range entries {
+		if r, err := Open(filepath.Join(dir, e.Name())); err == nil {
+			runs = append(runs, r)
+		}
+	}
+	slices.SortFunc(runs, func(a, b *Run) int {
+		return cmp.Or(b.Manifest.Started.Compare(a.Manifest.Started), strings.Compare(b.Dir, a.Dir))
+	})
+	return runs
+}
+
 func (r *Run) readManifest() error {
 	path := filepath.Join(r.Dir, ManifestFile)
-	b, err := wholefile.Read(path)
+	b, err := atomicfile.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s is not a run: it has no %s", r.Dir, ManifestFile)
+		return fmt.Errorf("%s is not a run because %s is missing: name a directory in runs/", r.Dir, ManifestFile)
 	} else if err != nil {
 		return err
 	}
-	var by struct { // what every format has
+	var by struct { // fields of every format
 		Schema  int
 		Version string
 	}
 	if err := json.Unmarshal(b, &by); err == nil && by.Schema > format {
-		return fmt.Errorf("%s is kept in format %d, and this tacho reads up to %d: read it with tacho %s or newer", r.Dir, by.Schema, format, by.Version)
+		return fmt.Errorf("%s has format %d, and this tacho reads formats up to %d: use tacho %s or newer", r.Dir, by.Schema, format, by.Version)
 	}
 	if err := json.Unmarshal(b, &r.Manifest); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	if r.Manifest.Schema < 1 {
-		return fmt.Errorf("%s names no format: it is not a run of tacho, or the manifest was changed", path)
+		return fmt.Errorf("%s has no format number: it was changed, or another tool wrote it", path)
 	}
 	return nil
 }
 
-// Limit is the sentence on the limit that was searched for, empty if none was, and
-// the number of the probe that held there, nil if none did.
+// Limit returns the sentence on the limit found by a search, or "" if there was no search, and the
+// number of the probe that met the limit, or nil if there is none.
 func (r *Run) Limit() (sentence string, probe *int) {
 	var limit struct {
 		Sentence string
 		Probe    *int
 	}
-	if b, err := wholefile.Read(filepath.Join(r.Dir, LimitFile)); err == nil {
-		_ = json.Unmarshal(b, &limit) // what cannot be read was never there
+	if b, err := atomicfile.Read(filepath.Join(r.Dir, LimitFile)); err == nil {
+		_ = json.Unmarshal(b, &limit) // an unreadable file counts as missing
 	}
 	return limit.Sentence, limit.Probe
 }
 
-// level is where in Levels the one of that index is; -1 if it is not known.
+// level returns the index in Levels of the level with the given index, or -1 if unknown.
 func (r *Run) level(index int) int {
 	return slices.IndexFunc(r.Levels, func(l Level) bool { return l.Index == index })
 }
 
-// Records are the finished requests of the run, in the order in which they
-// finished. Lines that cannot be read are left out, and counted.
+// Records yields the finished requests of the run in the order in which they finished. Unreadable lines
+// are skipped and counted.
 func (r *Run) Records() iter.Seq2[*tacho.Record, error] {
 	return func(yield func(*tacho.Record, error) bool) {
 		r.tallies = tallies{}
 		err := eachLine(r, RecordsFile, func(rec *tacho.Record) error {
 			if r.level(rec.Stage) < 0 {
-				return fmt.Errorf("a record of level %d, of which nothing is known", rec.Stage)
+				return fmt.Errorf("a record belongs to the unknown level %d", rec.Stage)
 			}
 			r.tallies.add(rec)
 			if !yield(rec, nil) {
@@ -120,7 +137,7 @@ func (r *Run) Records() iter.Seq2[*tacho.Record, error] {
 	}
 }
 
-// Samples are what metrics pages said, by the index of the stage.
+// Samples returns the values of the metrics pages, by stage index.
 func (r *Run) Samples() (map[int][]instrument.Sample, error) {
 	out := map[int][]instrument.Sample{}
 	err := eachLine(r, InstrumentsFile, func(s *reading) error {
@@ -130,7 +147,7 @@ func (r *Run) Samples() (map[int][]instrument.Sample, error) {
 	return out, err
 }
 
-// Damaged is what could not be read of the files that were.
+// Damaged returns the damage of all files read so far.
 func (r *Run) Damaged() (all Damage) {
 	for _, name := range []string{StagesFile, RecordsFile, InstrumentsFile} {
 		if d := r.damage[name]; d.Lines > 0 {
@@ -143,10 +160,10 @@ func (r *Run) Damaged() (all Damage) {
 	return all
 }
 
-// errEnough ends a reading: nobody wants more.
+// errEnough stops the reading.
 var errEnough = errors.New("enough")
 
-// decode reads a line.
+// decode decodes a line.
 func decode[T any](line []byte, v *T) error {
 	if rec, ok := any(v).(*tacho.Record); ok {
 		return recordjson.Decode(line, rec)
@@ -154,10 +171,9 @@ func decode[T any](line []byte, v *T) error {
 	return json.Unmarshal(line, v)
 }
 
-// eachLine decodes the lines of a file, which may still be growing. A line that
-// cannot be decoded, or that use does not like, costs that line. A last line that
-// has no end is being written, or was when the process died; in a run that is
-// whole it is damage.
+// eachLine decodes the lines of a file, which may still be growing. If a line cannot be decoded, or use
+// rejects it, only this line is lost. An incomplete last line is being written, or was being written
+// when the process died. In a complete run it is damage.
 func eachLine[T any](r *Run, name string, use func(*T) error) error {
 	f, err := os.Open(filepath.Join(r.Dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -165,12 +181,12 @@ func eachLine[T any](r *Run, name string, use func(*T) error) error {
 	} else if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // only read
+	defer func() { _ = f.Close() }() // opened for reading
 	var damage Damage
 	defer func() { r.damage[name] = damage }()
-	in := bufio.NewReaderSize(io.MultiReader(f, bytes.NewReader(r.waiting[name])), 1<<16)
+	in := bufio.NewReaderSize(io.MultiReader(f, bytes.NewReader(r.pending[name])), 1<<16)
 	n := 0
-	return inOrder(in, r.Whole, decode[T], func(v *T, err error) bool {
+	return inOrder(in, r.Complete, decode[T], func(v *T, err error) bool {
 		n++
 		if err == nil && v != nil {
 			err = use(v)

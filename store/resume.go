@@ -11,15 +11,14 @@ import (
 	"path/filepath"
 	"time"
 
-	"tacho/internal/solely"
+	"github.com/tacho-bench/tacho/internal/filelock"
 )
 
-// Over says whether a level came to its end.
-func (l *Level) Over() bool { return l.Config.Client != nil && !l.Config.Interrupted }
+// Complete reports whether a level is complete.
+func (l *Level) Complete() bool { return l.Config.Client != nil && !l.Config.Interrupted }
 
-// Resume takes up a run that was cut short, or that lacks records. It removes all
-// that is kept of levels that did not come to their end, and of those whose
-// records have a Mismatch.
+// Resume opens an incomplete run, or a run with missing records, for writing. It removes all data of
+// incomplete levels and of levels with a Mismatch.
 func Resume(dir string, now time.Time, clean func(doc []byte) []byte) (*Writer, error) {
 	r, err := Open(dir)
 	if err != nil {
@@ -29,31 +28,31 @@ func Resume(dir string, now time.Time, clean func(doc []byte) []byte) (*Writer, 
 	if err != nil {
 		return nil, err
 	}
-	if r.Whole && len(mismatched) == 0 {
-		return nil, fmt.Errorf("%s came to its end: there is nothing to go on with", dir)
+	if r.Complete && len(mismatched) == 0 {
+		return nil, fmt.Errorf("%s is complete: there is nothing to resume", dir)
 	}
 	if err := inUse(dir); err != nil {
 		return nil, err
 	}
 	over := map[int]bool{}
 	for _, l := range r.Levels {
-		over[l.Index] = l.Over() && !mismatched[l.Index]
+		over[l.Index] = l.Complete() && !mismatched[l.Index]
 	}
 	if err := os.Remove(filepath.Join(dir, SummaryFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err // with a summary the run would pass as whole
+		return nil, err // with a summary the run would count as complete
 	}
 	w := &Writer{dir: dir, clean: clean, added: map[int]int{}}
 	r.Manifest.Resumed = append(r.Manifest.Resumed, now)
-	// Stages come last: while they name a level, its records are known to be of it.
+	// The stages file is last: while it names a level, the level's records can be identified.
 	for _, name := range []string{RecordsFile, InstrumentsFile, StagesFile} {
 		if err := keepLines(filepath.Join(dir, name), func(stage int) bool { return over[stage] }); err != nil {
-			return nil, fmt.Errorf("go on with %s: %w", dir, err)
+			return nil, fmt.Errorf("resume %s: %w", dir, err)
 		}
 	}
 	return w, errors.Join(w.writeJSON(ManifestFile, r.Manifest), w.appendAll())
 }
 
-// inUse says who else writes a run; nil is nobody.
+// inUse returns an error if another process writes the run.
 func inUse(dir string) error {
 	f, err := os.OpenFile(filepath.Join(dir, RecordsFile), os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -62,14 +61,13 @@ func inUse(dir string) error {
 		return err
 	}
 	defer func() { _ = f.Close() }() // nothing was written
-	if solely.Lock(f) != nil {
+	if filelock.Lock(f) != nil {
 		return taken(dir)
 	}
 	return nil
 }
 
-// keepLines keeps the whole lines of a file that are of some stages, and drops the
-// others.
+// keepLines keeps the complete lines of some stages in a file and drops all other lines.
 func keepLines(path string, keep func(stage int) bool) (err error) {
 	in, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -77,17 +75,17 @@ func keepLines(path string, keep func(stage int) bool) (err error) {
 	} else if err != nil {
 		return err
 	}
-	defer func() { _ = in.Close() }() // only read
+	defer func() { _ = in.Close() }() // opened for reading
 	out, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path))
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(out.Name()) }() // it has another name if all went well
+	defer func() { _ = os.Remove(out.Name()) }() // already renamed if all went well
 	from, to := bufio.NewReaderSize(in, 1<<16), bufio.NewWriter(out)
 	for {
 		line, err := from.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			break // what has no end was being written
+			break // an incomplete line was being written
 		} else if err != nil {
 			return errors.Join(err, out.Close())
 		}
@@ -99,7 +97,7 @@ func keepLines(path string, keep func(stage int) bool) (err error) {
 			of.Stage = of.Index
 		}
 		if of.Stage != nil && keep(*of.Stage) {
-			_, _ = to.Write(line) // Flush tells
+			_, _ = to.Write(line) // Flush returns the error
 		}
 	}
 	if err := errors.Join(to.Flush(), out.Sync(), out.Close()); err != nil {

@@ -7,16 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"tacho"
-	"tacho/instrument"
-	"tacho/metric"
-	"tacho/outcome"
-	"tacho/store"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/instrument"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/store"
 )
 
-// A run that was cut short goes on without what is left of the levels that did
-// not come to their end: those in the middle of a line, those without a word at
-// the end, those that were interrupted.
+// Resume drops the data of incomplete levels: cut lines, levels without an end, and interrupted levels.
 func TestResume(t *testing.T) {
 	w := create(t)
 	level := func(index int, c metric.Config) {
@@ -49,7 +47,7 @@ func TestResume(t *testing.T) {
 	if w, err = store.Resume(w.Dir(), began, bytes.Clone); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Resume(w.Dir(), began, bytes.Clone); err == nil || !strings.Contains(err.Error(), "another process measures into") {
+	if _, err := store.Resume(w.Dir(), began, bytes.Clone); err == nil || !strings.Contains(err.Error(), "another process writes to") {
 		t.Errorf("it was taken from whoever is at it: %v", err)
 	}
 	level(1, metric.Config{Client: &metric.Client{}})
@@ -61,10 +59,10 @@ func TestResume(t *testing.T) {
 	if err != nil || len(run.Levels) != 2 || run.Levels[0].Index != 2 || run.Levels[1].Index != 1 || len(records) != 9 || len(samples[2]) != 2 || len(samples[0]) != 0 || len(samples[1]) != 1 {
 		t.Errorf("%d levels, %d records, readings %v, %v", len(run.Levels), len(records), samples, err)
 	}
-	if d := run.Damaged(); d.Lines > 0 || len(run.Manifest.Resumed) != 1 || !run.Whole || string(run.Manifest.Plan) == "" {
+	if d := run.Damaged(); d.Lines > 0 || len(run.Manifest.Resumed) != 1 || !run.Complete || string(run.Manifest.Plan) == "" {
 		t.Errorf("damage %+v, manifest %+v", d, run.Manifest)
 	}
-	if _, err := store.Resume(w.Dir(), began, bytes.Clone); err == nil || !strings.Contains(err.Error(), "came to its end") {
+	if _, err := store.Resume(w.Dir(), began, bytes.Clone); err == nil || !strings.Contains(err.Error(), "is complete") {
 		t.Errorf("a whole run: %v", err)
 	}
 	names, err := os.ReadDir(w.Dir())

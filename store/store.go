@@ -1,9 +1,9 @@
-// Package store keeps a run: a directory with a manifest, the stages as they
-// began, a record for each request as it finished, and a summary at the end.
+// Package store writes and reads a run: a directory with a manifest, the stages as they begin, a record
+// for each request as it finishes, and a summary at the end.
 //
-// Files only grow while a run goes on, a line at a time, and each line is
-// handed to the kernel before the next: a process that is killed loses the
-// requests in flight and nothing else, and a run can be read while it grows.
+// During a run, files only grow, one line at a time, and each line is passed to the kernel before the
+// next. A killed process loses the requests in flight and nothing else, and a run can be read while it
+// grows.
 package store
 
 import (
@@ -18,15 +18,15 @@ import (
 	"strings"
 	"time"
 
-	"tacho"
-	"tacho/instrument"
-	"tacho/internal/wholefile"
-	"tacho/metric"
-	"tacho/outcome"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/atomicfile"
+	"github.com/tacho-bench/tacho/internal/instrument"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
-// format is the number of the format that is written here. A reader of it reads
-// all before it, and refuses those after it.
+// format is the number of the current format. Readers accept this format and older ones, and reject
+// newer ones.
 const format = 1
 
 // The files of a run.
@@ -37,58 +37,58 @@ const (
 	InstrumentsFile = "instruments.jsonl"
 	LimitFile       = "limit.json"
 	SummaryFile     = "summary.json"
-	LiveFile        = "live.json"  // while it goes on
-	NotesFile       = "notes.json" // what people say of it
+	LiveFile        = "live.json"  // only during a run
+	NotesFile       = "notes.json" // notes of the users
 	PageFile        = "report.html"
 	TextFile        = "report.txt"
 )
 
-// A Manifest says what a run was: enough to run it again.
+// A Manifest describes a run completely enough to repeat it.
 type Manifest struct {
 	Schema  int             `json:"schema"`
 	Tool    string          `json:"tool"`
 	Version string          `json:"version"`
 	Started time.Time       `json:"started"`
-	Resumed []time.Time     `json:"resumed,omitempty"` // when it was gone on with after it was cut short
+	Resumed []time.Time     `json:"resumed,omitempty"` // times at which the run was resumed
 	Label   string          `json:"label,omitempty"`
-	Args    []string        `json:"args,omitempty"` // the command line, secrets taken out
+	Args    []string        `json:"args,omitempty"` // the command line without secrets
 	Seed    uint64          `json:"seed"`
-	Cluster string          `json:"cluster,omitempty"` // what agents know the run by
+	Cluster string          `json:"cluster,omitempty"` // the run's name in a cluster
 	Host    Host            `json:"host"`
 	Varies  string          `json:"varies,omitempty"` // the options of the plan that are lists
-	Swept   string          `json:"swept,omitempty"`  // the option that found its own levels
-	Plan    json.RawMessage `json:"plan"`             // what was given, secrets taken out
-	Target  Target          `json:"target"`           // what became of its words about the server
+	Swept   string          `json:"swept,omitempty"`  // the option whose levels a sweep chose
+	Plan    json.RawMessage `json:"plan"`             // the plan without secrets
+	Target  Target          `json:"target"`           // the server, as detected
 }
 
-// A Target is whom the load went to, as it was found.
+// A Target is the server under load, as detected.
 type Target struct {
 	Backend   string   `json:"backend"`
-	Model     string   `json:"model"`               // as people know it
-	Requested string   `json:"requested,omitempty"` // as requests name it, where that is another name
-	Dataset   string   `json:"dataset,omitempty"`   // where prompts came from
-	Counter   string   `json:"counter"`             // who counted prompt tokens
+	Model     string   `json:"model"`               // the common name
+	Requested string   `json:"requested,omitempty"` // the name in requests, if different
+	Dataset   string   `json:"dataset,omitempty"`   // source of the prompts
+	Counter   string   `json:"counter"`             // source of the prompt token counts
 	IDPrefix  string   `json:"request_id_prefix,omitempty"`
 	Servers   []Server `json:"servers"`
-	GPUs      []GPUs   `json:"gpus,omitempty"` // as the user says, or else a metrics page
+	GPUs      []GPUs   `json:"gpus,omitempty"` // from the user, otherwise from a metrics page
 }
 
-// A Server is what one server says of itself. All but its address may be missing.
+// A Server is the self-description of one server. Everything but its URL may be missing.
 type Server struct {
 	URL            string         `json:"url"`
 	Name           string         `json:"name,omitempty"`
 	Version        string         `json:"version,omitempty"`
-	MaxModelTokens int            `json:"max_model_tokens,omitempty"` // of prompt and output together
+	MaxModelTokens int            `json:"max_model_tokens,omitempty"` // prompt and output together
 	Settings       map[string]any `json:"settings,omitempty"`
 }
 
-// GPUs are so many of one kind.
+// GPUs is a number of GPUs of one kind.
 type GPUs struct {
 	Count int    `json:"count"`
 	Name  string `json:"name"`
 }
 
-// Host is the machine the load came from.
+// Host is the machine that sent the load.
 type Host struct {
 	Name       string `json:"name"`
 	OS         string `json:"os"`
@@ -98,44 +98,43 @@ type Host struct {
 	GOMAXPROCS int    `json:"gomaxprocs"`
 }
 
-// A Level is what is kept of a level besides its records: what it was, and what
-// its summary needs to know.
+// A Level is the stored part of a level besides its records: its setting, and the configuration of its
+// summary.
 type Level struct {
 	outcome.Setting
 	Config      metric.Config `json:"config"`
-	Records     *int          `json:"records,omitempty"`       // it had when it ended; nil is not known
-	RecordsSize int64         `json:"records_bytes,omitempty"` // of the whole file of records at that time
+	Records     *int          `json:"records,omitempty"`       // number of records when the level ended; nil means unknown
+	RecordsSize int64         `json:"records_bytes,omitempty"` // size of the records file at that time
 }
 
-// A reading is what a metrics page said while a stage ran.
+// A reading is one reading of a metrics page during a stage.
 type reading struct {
 	Stage int `json:"stage"`
 	instrument.Sample
 }
 
-// A Writer adds to a run. It is a tacho.Sink.
+// A Writer writes a run. It is a tacho.Sink.
 //
-// A disk that is full loses nothing while there is memory to wait in. Full is
-// told at once that it is, and with a nil when all that waited is written.
+// If the disk is full, data is kept in memory and nothing is lost while memory lasts. Full is called
+// with the error immediately, and with nil when all pending data is written.
 type Writer struct {
 	Full func(err error)
 
 	dir                          string
 	records, stages, instruments *appender
-	added                        map[int]int // records by the index of their level
+	added                        map[int]int // records by level index
 	full                         bool
 	clean                        func(line []byte) []byte
 }
 
 var _ tacho.Sink = (*Writer)(nil)
 
-// Create makes the directory of a new run below root, named for its time and
-// its label, and writes the manifest. Every document and line goes through clean,
-// which takes out what nobody should keep.
+// Create makes the directory of a new run below root, named after its time and label, and writes the
+// manifest. Every document and line passes through clean, which removes secrets.
 func Create(root string, m Manifest, clean func(doc []byte) []byte) (*Writer, error) {
 	dir, err := makeDir(root, m.Started.Format("20060102-150405")+suffix(m.Label))
 	if err != nil {
-		return nil, fmt.Errorf("make a directory for the run: %w (choose another place with --runs-dir)", err)
+		return nil, fmt.Errorf("make a directory for the run: %w (choose another directory with --runs-dir)", err)
 	}
 	w := &Writer{dir: dir, clean: clean, added: map[int]int{}}
 	m.Schema = format
@@ -156,7 +155,7 @@ func (w *Writer) appendAll() error {
 
 var unfit = regexp.MustCompile(`[^A-Za-z0-9._+=-]+`)
 
-// suffix is a label as a part of a file name.
+// suffix converts a label to a part of a file name.
 func suffix(label string) string {
 	label = strings.Trim(unfit.ReplaceAllString(label, "-"), "-.")
 	if label == "" {
@@ -165,7 +164,7 @@ func suffix(label string) string {
 	return "-" + label[:min(len(label), 80)]
 }
 
-// makeDir makes root/name, or root/name-2 and so on if that is taken.
+// makeDir makes root/name, or root/name-2 and so on if the name is taken.
 func makeDir(root, name string) (string, error) {
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return "", err
@@ -181,21 +180,20 @@ func makeDir(root, name string) (string, error) {
 	}
 }
 
-// Dir is where the run is kept.
+// Dir returns the directory of the run.
 func (w *Writer) Dir() string { return w.dir }
 
-// Batch lets records wait until there are many to write: what is lost with the
-// process can be computed again.
+// Batch collects many records before each write. Use it if lost records can be computed again.
 func (w *Writer) Batch() { w.records.batch = 1 << 18 }
 
-// Level notes that a level has begun.
+// Level stores the start of a level.
 func (w *Writer) Level(l Level) error {
-	_ = w.records.flush() // what a full disk does not take waits on, and the line below tells
+	_ = w.records.flush() // a full disk keeps the data pending, and the next line reports the error
 	return w.add(w.stages, l)
 }
 
-// End notes what is known of a level that has ended, and how many records it has:
-// readers compare the number with the records that they find.
+// End stores the results of a finished level and its number of records. Readers compare the number with
+// the records found.
 func (w *Writer) End(l Level) error {
 	l.Records, l.RecordsSize = new(w.added[l.Index]), w.records.size
 	return w.Level(l)
@@ -207,18 +205,18 @@ func (w *Writer) Add(r *tacho.Record) error {
 	return w.add(w.records, r)
 }
 
-// AddAll implements engine.Batcher: all records are written at once.
+// AddAll implements engine.Batcher: all records are written together.
 func (w *Writer) AddAll(rs []*tacho.Record) error {
 	return w.keep(w.records, func() (first error) {
 		for _, r := range rs {
-			w.added[r.Stage]++ // also if it is lost: then it is missing
+			w.added[r.Stage]++ // a lost record counts too, because it is missing
 			first = cmp.Or(first, w.records.put(r))
 		}
 		return cmp.Or(first, w.records.write())
 	})
 }
 
-// Samples keeps what was read during a stage.
+// Samples stores the readings of a stage.
 func (w *Writer) Samples(stage int, samples []instrument.Sample) error {
 	for _, s := range samples {
 		if err := w.add(w.instruments, reading{stage, s}); err != nil {
@@ -228,21 +226,21 @@ func (w *Writer) Samples(stage int, samples []instrument.Sample) error {
 	return nil
 }
 
-// add appends a line. That it has to wait for the disk is told, and is an error
-// only when there is no more room to wait in.
+// add appends a line. If the line has to wait for the disk, Full is called. add returns an error only
+// if memory is full too.
 func (w *Writer) add(to *appender, v any) error {
 	return w.keep(to, func() error { return cmp.Or(to.put(v), to.write()) })
 }
 
-// keep has lines added, as add does one.
+// keep runs add for several lines.
 func (w *Writer) keep(to *appender, add func() error) error {
 	lost := to.lost
 	err := add()
 	if err == nil && w.full {
-		err = w.flush() // of the other files something may wait too
+		err = w.flush() // the other files may have pending data too
 	}
 	if to.lost > lost {
-		err = fmt.Errorf("%w, and there is no more room in memory: %w", err, ErrLost)
+		err = fmt.Errorf("%w, and memory is full too: %w", err, ErrLost)
 	}
 	if full := err != nil; w.Full != nil && (full != w.full || to.lost > 0 && lost == 0) {
 		w.Full(err)
@@ -254,69 +252,68 @@ func (w *Writer) keep(to *appender, add func() error) error {
 	return nil
 }
 
-// ErrLost says that something was not kept, and never will be.
-var ErrLost = errors.New("what finishes now is lost")
+// ErrLost says that data was dropped permanently.
+var ErrLost = errors.New("new records are lost until there is disk space")
 
 func (w *Writer) flush() error {
 	return errors.Join(w.records.flush(), w.stages.flush(), w.instruments.flush())
 }
 
-// Summary writes what the run came to. It marks the run as whole, and is not
-// written if it is not.
+// Summary writes the summary, which marks the run as complete. An incomplete run gets no summary.
 func (w *Writer) Summary(v any) error {
 	if err := w.flush(); err != nil {
-		return fmt.Errorf("not all of the run is kept in %s: %w", w.dir, err)
+		return fmt.Errorf("%s is incomplete: %w", w.dir, err)
 	}
 	if n := w.records.lost; n > 0 {
-		return fmt.Errorf("%d requests are not in %s: %w", n, w.dir, ErrLost)
+		return fmt.Errorf("%s lacks %d requests: %w", w.dir, n, ErrLost)
 	}
 	return w.writeJSON(SummaryFile, v)
 }
 
-// Limit keeps what a search for the limit came to. Its sentence is read back.
+// Limit stores the result of a search for the limit. Its sentence is read back by Run.Limit.
 func (w *Writer) Limit(v any) error { return w.writeJSON(LimitFile, v) }
 
-// Live keeps how the run stands, for who watches it from another process. Nothing
-// is measured by it, so that an error is nobody's concern.
+// Live stores the live state of the run for other processes. It ignores errors, because no
+// measurement depends on this file.
 func (w *Writer) Live(snapshot any) { _ = w.writeJSON(LiveFile, snapshot) }
 
-// liveFor is how old the last sign of a run may be that goes on.
+// liveFor is the age of the live file up to which a run counts as running.
 const liveFor = 20 * time.Second
 
-// GoesOn says whether somebody adds to the run in dir, as far as its signs tell.
-func GoesOn(dir string) bool {
+// Running reports whether a process seems to write to the run in dir.
+func Running(dir string) bool {
 	info, err := os.Stat(filepath.Join(dir, LiveFile))
 	return err == nil && time.Since(info.ModTime()) < liveFor
 }
 
-// Page keeps a page of the run.
+// Page stores the HTML report of the run.
 func (w *Writer) Page(text []byte) error {
-	return wholefile.Write(filepath.Join(w.dir, PageFile), text)
+	return atomicfile.Write(filepath.Join(w.dir, PageFile), text)
 }
 
-// Text keeps the whole report of the run.
+// Text stores the full text report of the run.
 func (w *Writer) Text(text []byte) error {
-	return wholefile.Write(filepath.Join(w.dir, TextFile), text)
+	return atomicfile.Write(filepath.Join(w.dir, TextFile), text)
 }
 
-// Close implements tacho.Sink. An error says what could not be kept after all.
+// Close implements tacho.Sink. It returns an error if data could not be written.
 func (w *Writer) Close() error {
-	_ = os.Remove(filepath.Join(w.dir, LiveFile)) // it may never have been there
+	_ = os.Remove(filepath.Join(w.dir, LiveFile)) // the file may not exist
 	return errors.Join(w.records.close(), w.stages.close(), w.instruments.close())
 }
 
-// Read is the run as it is so far, with what waits for the disk.
+// Read returns the run so far, including pending data.
 func (w *Writer) Read() (*Run, error) {
 	return open(w.dir, map[string][]byte{
-		RecordsFile: w.records.waiting, StagesFile: w.stages.waiting, InstrumentsFile: w.instruments.waiting,
+		RecordsFile: w.records.pending, StagesFile: w.stages.pending, InstrumentsFile: w.instruments.pending,
 	})
 }
 
-// writeJSON replaces a file in one step: a reader sees the old one or the new.
+// writeJSON replaces a file atomically: a reader sees the old or the new content.
 func (w *Writer) writeJSON(name string, v any) error {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	return wholefile.Write(filepath.Join(w.dir, name), append(w.clean(b), '\n'))
+	return atomicfile.Write(filepath.Join(w.dir, name), append(w.clean(b), '\n'))
 }

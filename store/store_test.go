@@ -14,10 +14,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho"
-	"tacho/metric"
-	"tacho/outcome"
-	"tacho/store"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/store"
 )
 
 var began = time.Date(2026, 3, 1, 12, 30, 5, 0, time.UTC)
@@ -86,9 +86,9 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Nothing is closed or flushed: this is what a killed process leaves.
+	// Nothing is closed or flushed, as after a killed process.
 	run, got := read(t, w.Dir())
-	if run.Whole {
+	if run.Complete {
 		t.Error("a run without a summary is not whole")
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -100,7 +100,7 @@ func TestRoundTrip(t *testing.T) {
 	if err := w.Summary(map[string]int{"ok": 1}); err != nil {
 		t.Fatal(err)
 	}
-	if run, _ := read(t, w.Dir()); !run.Whole {
+	if run, _ := read(t, w.Dir()); !run.Complete {
 		t.Error("a run with a summary is whole")
 	}
 	if err := w.Close(); err != nil {
@@ -108,8 +108,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// A record that was being written when the process died is left out, and the
-// ones before it are read.
+// A record that was being written when the process died is skipped, and earlier records are read.
 func TestCutLastLine(t *testing.T) {
 	w := create(t)
 	if err := w.Level(store.Level{Config: metric.Config{}}); err != nil {
@@ -135,8 +134,7 @@ func TestCutLastLine(t *testing.T) {
 	}
 }
 
-// A damaged line costs that line: what is before it and behind it is read, and
-// it is counted, and named.
+// A damaged line affects only itself: all other lines are read, and the damage is counted and named.
 func TestDamageCostsALine(t *testing.T) {
 	w := create(t)
 	if err := w.Level(store.Level{}); err != nil {
@@ -160,13 +158,13 @@ func TestDamageCostsALine(t *testing.T) {
 	}
 }
 
-// A manifest that names no format is refused, and not read as a run without records.
+// A manifest without a format number is rejected, and not read as a run without records.
 func TestNoFormat(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, store.ManifestFile), []byte(`{"tool":"tacho","version":"0","plan":{}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Open(dir); err == nil || !strings.Contains(err.Error(), "names no format") {
+	if _, err := store.Open(dir); err == nil || !strings.Contains(err.Error(), "has no format number") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -186,7 +184,7 @@ func TestNotARun(t *testing.T) {
 	}
 }
 
-// What a run keeps is for its owner's eyes.
+// Only the owner can read a run.
 func TestNobodyElseReadsIt(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("rights are told another way")

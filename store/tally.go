@@ -5,18 +5,18 @@ import (
 	"os"
 	"path/filepath"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
 // A tally counts the records of one level.
 type tally struct {
 	lines   int
-	doubled int // lines of a request that has a line before
+	doubled int // further lines of requests counted before
 	seen    map[block]uint64
 }
 
-// A block is 64 sessions that follow each other: a bit for each of them costs less
-// than a byte for a request, because sessions are numbered from 0.
+// A block is 64 consecutive sessions. One bit per session needs less than a byte per request, because
+// sessions are numbered from 0.
 type block struct {
 	sessions uint64
 	turn     int
@@ -25,7 +25,7 @@ type block struct {
 func (t *tally) add(r *tacho.Record) {
 	t.lines++
 	if r.Probe {
-		return // probes have no numbers
+		return // probes have no session number
 	}
 	if t.seen == nil {
 		t.seen = map[block]uint64{}
@@ -37,7 +37,7 @@ func (t *tally) add(r *tacho.Record) {
 	t.seen[at] |= bit
 }
 
-// tallies counts records by the indexes of their levels.
+// tallies counts records by level index.
 type tallies map[int]*tally
 
 func (ts tallies) add(r *tacho.Record) {
@@ -49,25 +49,24 @@ func (ts tallies) add(r *tacho.Record) {
 	t.add(r)
 }
 
-// A Mismatch is a difference between the records that a level had when it ended
-// and those in the directory.
+// A Mismatch is a difference between the number of records a level had when it ended and the records
+// found.
 type Mismatch struct {
-	Had     int // when the level ended
-	Found   int // requests that have a record, each counted once
-	Doubled int // records beyond one for each request
+	Had     int // records when the level ended
+	Found   int // requests with a record
+	Doubled int // additional records of these requests
 }
 
 func (m *Mismatch) String() string {
 	text := fmt.Sprintf("%s has the records of %d of %d requests of this level", RecordsFile, m.Found, m.Had)
 	if m.Doubled > 0 {
-		text += fmt.Sprintf(", and %d of them more than once", m.Doubled)
+		text += fmt.Sprintf(", and %d duplicates", m.Doubled)
 	}
 	return text
 }
 
-// Mismatch compares the records of a level with the number that the level had when
-// it ended. It is nil if they agree, and if the level did not end. Records must have
-// been read to the end.
+// Mismatch compares the records of a level with their number when the level ended. It returns nil if
+// they agree or if the level did not end. Read all records first.
 func (r *Run) Mismatch(l *Level) *Mismatch {
 	if l.Records == nil {
 		return nil
@@ -86,7 +85,7 @@ func (r *Run) Mismatch(l *Level) *Mismatch {
 	return &m
 }
 
-// Mismatched reads all records and says which levels have a Mismatch, by index.
+// Mismatched reads all records and returns the indices of levels with a Mismatch.
 func (r *Run) Mismatched() (map[int]bool, error) {
 	for _, err := range r.Records() {
 		if err != nil {
@@ -102,9 +101,9 @@ func (r *Run) Mismatched() (map[int]bool, error) {
 	return out, nil
 }
 
-// Touched says whether the file of records has another size than at the end of the
-// last level. It costs nothing, and a file that was cut or doubled has another size.
-func (r *Run) Touched() bool {
+// SizeChanged reports whether the size of the records file differs from its size at the end of the last
+// level. The check is cheap and detects a file that was cut or duplicated.
+func (r *Run) SizeChanged() bool {
 	if len(r.Levels) == 0 || r.Levels[len(r.Levels)-1].Records == nil {
 		return false
 	}

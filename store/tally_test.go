@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
-	"tacho/metric"
-	"tacho/outcome"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
-// keepTwo keeps a run of two levels of 100 requests of two turns and three probes,
-// and returns its directory.
+// keepTwo stores a run with two levels of 100 requests of two turns and three probes, and returns its
+// directory.
 func keepTwo(t *testing.T) string {
 	t.Helper()
 	w, err := Create(t.TempDir(), Manifest{Started: time.Unix(0, 0), Plan: []byte(`{}`)}, bytes.Clone)
@@ -46,8 +46,7 @@ func keepTwo(t *testing.T) string {
 	return w.Dir()
 }
 
-// Records that are missing, doubled or cut are noticed in the level that they are of,
-// and Resume removes that level and no other.
+// Missing, duplicated or cut records are noticed in their level, and Resume removes only that level.
 func TestMismatch(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(lines []string) []string
@@ -57,8 +56,8 @@ func TestMismatch(t *testing.T) {
 		"another order":   {func(lines []string) []string { slices.Reverse(lines); return lines }, ""},
 		"half removed":    {func(lines []string) []string { return slices.Delete(lines, 203, 303) }, "records.jsonl has the records of 103 of 203 requests of this level"},
 		"all removed":     {func(lines []string) []string { return lines[:203] }, "records.jsonl has the records of 0 of 203 requests of this level"},
-		"doubled":         {func(lines []string) []string { return append(lines, lines[203:]...) }, "records.jsonl has the records of 203 of 203 requests of this level, and 203 of them more than once"},
-		"one for another": {func(lines []string) []string { lines[204] = lines[203]; return lines }, "records.jsonl has the records of 202 of 203 requests of this level, and 1 of them more than once"},
+		"doubled":         {func(lines []string) []string { return append(lines, lines[203:]...) }, "records.jsonl has the records of 203 of 203 requests of this level, and 203 duplicates"},
+		"one for another": {func(lines []string) []string { lines[204] = lines[203]; return lines }, "records.jsonl has the records of 202 of 203 requests of this level, and 1 duplicates"},
 		"cut":             {func(lines []string) []string { lines[405] = lines[405][:20]; return lines }, "records.jsonl has the records of 202 of 203 requests of this level"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +75,7 @@ func TestMismatch(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, want := run.Touched(), len(after) != len(b); got != want {
+			if got, want := run.SizeChanged(), len(after) != len(b); got != want {
 				t.Errorf("touched: %v, want %v", got, want)
 			}
 			mismatched, err := run.Mismatched()
@@ -88,7 +87,7 @@ func TestMismatch(t *testing.T) {
 			}
 			w, err := Resume(dir, time.Unix(1, 0), bytes.Clone)
 			if c.want == "" {
-				if err == nil || !strings.Contains(err.Error(), "came to its end") {
+				if err == nil || !strings.Contains(err.Error(), "is complete") {
 					t.Errorf("a whole run: %v", err)
 				}
 				return
@@ -96,15 +95,15 @@ func TestMismatch(t *testing.T) {
 			if err != nil || w.Close() != nil {
 				t.Fatal(err)
 			}
-			if run, err = Open(dir); err != nil || run.Whole || len(run.Levels) != 1 || run.Levels[0].Index != 0 {
+			if run, err = Open(dir); err != nil || run.Complete || len(run.Levels) != 1 || run.Levels[0].Index != 0 {
 				t.Errorf("went on with %+v, %v", run.Levels, err)
 			}
 		})
 	}
 }
 
-// A disk that was full to the end leaves a level without some of its records, though
-// the last line in the file is whole.
+// A disk that stays full leaves a level without some of its records, although the last line in the file
+// is complete.
 func TestMismatchAfterFullDisk(t *testing.T) {
 	w, _, _ := onDisk(t, 500)
 	for n := range 20 {
@@ -115,7 +114,7 @@ func TestMismatchAfterFullDisk(t *testing.T) {
 	if err := w.End(Level{}); err != nil {
 		t.Fatal(err)
 	}
-	_ = w.Close() // it says that the disk is full
+	_ = w.Close() // reports the full disk
 	run, err := Open(w.Dir())
 	if err != nil {
 		t.Fatal(err)

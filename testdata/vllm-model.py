@@ -1,6 +1,6 @@
-# Writes what vLLM wants to know of a model whose weights it makes up: its shape,
-# and a tokenizer with a token for each byte. One token in eight ends an answer, so
-# that answers stop by themselves.
+# Writes the files vLLM needs to load a model with dummy weights: the model's shape
+# and a tokenizer with one token per byte. One token in eight ends an answer, so that
+# answers stop by themselves.
 import json, sys
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 dir = sys.argv[1]

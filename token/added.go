@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// An addedToken is a token that is found in the text before anything else is
-// done to it: a special token, or a piece of text a model was given later.
+// addedToken is a token matched in the text before normalization and pre-tokenization: a
+// special token, or a piece of text added to the vocabulary after training.
 type addedToken struct {
 	ID         int32  `json:"id"`
 	Content    string `json:"content"`
@@ -15,18 +15,18 @@ type addedToken struct {
 	RStrip     bool   `json:"rstrip"`
 	Normalized bool   `json:"normalized"`
 	Special    bool   `json:"special"`
-	decoded    string // its text when it is decoded: normalized, if that is how it is found
+	decoded    string // text used by Decode; normalized if Normalized is set
 }
 
-// An addedMatcher finds added tokens in a text, the leftmost first and the
-// longest among those that start at the same place.
+// addedMatcher finds added tokens in a text. The leftmost match wins; if several tokens
+// start at the same byte, the longest wins.
 type addedMatcher struct {
 	tokens []addedToken
-	starts [256]bool // bytes that some token starts with
-	trie   *trie     // to the index of the token
+	starts [256]bool // first bytes of all tokens
+	trie   *trie     // maps a text to its index in tokens
 }
 
-// newAddedMatcher takes the tokens and the text to look for for each.
+// newAddedMatcher builds a matcher that finds tokens[i] by texts[i].
 func newAddedMatcher(tokens []addedToken, texts []string) *addedMatcher {
 	m := &addedMatcher{tokens: tokens, trie: newTrie()}
 	for i, text := range texts {
@@ -38,8 +38,8 @@ func newAddedMatcher(tokens []addedToken, texts []string) *addedMatcher {
 	return m
 }
 
-// next finds the first token at or after i: its index and where it starts and
-// ends. The index is noToken when there is none.
+// next returns the index, start and end of the first token at or after i. The index is
+// noToken if there is no match.
 func (m *addedMatcher) next(text string, i int) (token int32, start, end int) {
 	for ; i < len(text); i++ {
 		if m.starts[text[i]] {
@@ -51,7 +51,7 @@ func (m *addedMatcher) next(text string, i int) (token int32, start, end int) {
 	return noToken, len(text), len(text)
 }
 
-// split calls gap for the text between added tokens and found for each of them.
+// split calls found for each added token and gap for the text between added tokens.
 func (m *addedMatcher) split(text string, gap func(start, end int), found func(t *addedToken)) {
 	done := 0
 	for i := 0; i < len(text); {
@@ -59,7 +59,7 @@ func (m *addedMatcher) split(text string, gap func(start, end int), found func(t
 		if index == noToken {
 			break
 		}
-		i = end // a match that is rejected uses up its text all the same
+		i = end // a rejected match still consumes its text
 		t := &m.tokens[index]
 		if t.SingleWord && !isWholeWord(text, start, end) {
 			continue
@@ -81,7 +81,7 @@ func (m *addedMatcher) split(text string, gap func(start, end int), found func(t
 	}
 }
 
-// isWholeWord says whether no word character touches text[start:end].
+// isWholeWord reports whether no word character is adjacent to text[start:end].
 func isWholeWord(text string, start, end int) bool {
 	before, size := utf8.DecodeLastRuneInString(text[:start])
 	if size > 0 && isWordRune(before) {

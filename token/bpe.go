@@ -5,36 +5,36 @@ import (
 	"unicode/utf8"
 )
 
-// A model turns one word, as the pre-tokenizer cut it, into ids.
+// model turns one word from the pre-tokenizer into ids.
 type model interface {
 	// appendWord appends the ids of word to dst.
 	appendWord(dst []int32, word string) []int32
 }
 
-// noToken marks the absence of an id.
+// noToken means "no id".
 const noToken = int32(-1)
 
-// bpe is byte-pair encoding: the symbols of a word (bytes for a byte-level
-// vocabulary, characters otherwise) merge pair by pair, best rank first.
+// bpe implements byte-pair encoding. A word starts as symbols (bytes for a byte-level
+// vocabulary, characters otherwise), and pairs of symbols merge in order of rank.
 type bpe struct {
 	vocab  *vocabulary
 	merges *mergeTable
 	bpeOptions
 	byteLevel bool
 	unk       int32
-	// single is the id of each byte as a symbol: of the byte itself at byte
-	// level, of the ASCII character otherwise.
+	// single maps each byte to its symbol's id: the byte itself at byte level, the ASCII
+	// character otherwise.
 	single [256]int32
-	// fallback is the id of <0xNN> for each byte, used when all bytes of a
-	// character have one.
+	// fallback maps each byte to the id of <0xNN>. A character falls back to its bytes
+	// only if all of its bytes have an id.
 	fallback [256]int32
-	// uncut holds the characters after which a word may not be cut before
-	// metaspace; nil means words are never cut.
+	// uncut holds the characters after which a word must not be cut before a metaspace.
+	// If uncut is nil, words are never cut.
 	uncut map[rune]bool
 	cache wordCache
 }
 
-// bpeOptions are the settings of a BPE model as its file has them.
+// bpeOptions are the settings of a BPE model in tokenizer.json.
 type bpeOptions struct {
 	ContinuingPrefix string `json:"continuing_subword_prefix"`
 	EndSuffix        string `json:"end_of_word_suffix"`
@@ -43,10 +43,10 @@ type bpeOptions struct {
 	IgnoreMerges     bool   `json:"ignore_merges"`
 }
 
-// metaspace stands for a space in vocabularies that follow SentencePiece.
+// metaspace replaces the space character in SentencePiece vocabularies.
 const metaspace = "▁"
 
-// newBPE prepares a model; unk is noToken where the file names none.
+// newBPE builds the model. unk is noToken if the file names no unknown token.
 func newBPE(d *definition, byteLevel bool, unk int32) *bpe {
 	m := &bpe{
 		vocab: &d.vocab, merges: &d.merges, bpeOptions: d.Model.bpeOptions,
@@ -71,16 +71,16 @@ func (m *bpe) find(text string) int32 {
 	return noToken
 }
 
-// findUncut collects the characters that stand before metaspace inside some
-// token. After every other character a merge can never cross into a following
-// metaspace, so a text may be cut there and its parts encoded, and cached,
-// each on its own, with the same result. It is nil where cuts are not safe.
+// findUncut collects the characters followed by a metaspace inside some token. After
+// every other character no merge can cross into a following metaspace. A text may be cut
+// there, and encoding and caching the parts separately gives the same result. findUncut
+// returns nil if cuts are not safe.
 func (m *bpe) findUncut() map[rune]bool {
 	if m.find(metaspace) == noToken {
-		return nil // an unknown metaspace could fuse with the unknown before it
+		return nil // an unknown metaspace could fuse with an unknown symbol before it
 	}
-	// A byte token is not spelled as its text, so what is inside the tokens it
-	// merges into cannot be seen.
+	// A byte token's name is not its text, so the text of tokens merged from byte tokens
+	// is not known.
 	if m.merges.involves(m.fallback[:]) {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (m *bpe) appendWord(dst []int32, word string) []int32 {
 	}
 }
 
-// cutBefore says whether word may be cut before the metaspace at i > 0.
+// cutBefore reports whether word may be cut before the metaspace at i > 0.
 func (m *bpe) cutBefore(word string, i int) bool {
 	var r rune
 	if c := word[i-1]; c < utf8.RuneSelf {
@@ -146,7 +146,7 @@ func (m *bpe) appendCached(dst []int32, word string) []int32 {
 	return dst
 }
 
-// appendMerged splits word into symbols at the end of dst and merges them there.
+// appendMerged appends the symbols of word to dst and merges them in place.
 func (m *bpe) appendMerged(dst []int32, word string) []int32 {
 	from := len(dst)
 	if m.ContinuingPrefix != "" || m.EndSuffix != "" {
@@ -177,8 +177,8 @@ func (m *bpe) appendSymbols(dst []int32, word string) []int32 {
 	return dst
 }
 
-// appendAffixed is appendSymbols for vocabularies that mark where in the word
-// a symbol stands.
+// appendAffixed is appendSymbols for vocabularies with a prefix for continuing symbols or
+// a suffix for the last symbol of a word.
 func (m *bpe) appendAffixed(dst []int32, word string) []int32 {
 	unknown := false
 	for i := 0; i < len(word); {
@@ -202,9 +202,10 @@ func (m *bpe) appendAffixed(dst []int32, word string) []int32 {
 	return dst
 }
 
-// appendSymbol appends one symbol, or its bytes, or notes that it is unknown.
-// The pending unknown is appended when the next known symbol comes, so that
-// neighbours can fuse; a vocabulary without an unknown token drops the symbol.
+// appendSymbol appends one symbol or its fallback bytes, or records the symbol as
+// unknown. A pending unknown is appended together with the next known symbol, so that
+// adjacent unknowns can fuse. If the vocabulary has no unknown token, the symbol is
+// dropped.
 func (m *bpe) appendSymbol(dst []int32, text string, id int32, unknown bool) ([]int32, bool) {
 	switch {
 	case id != noToken:

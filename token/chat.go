@@ -10,43 +10,46 @@ import (
 	"path/filepath"
 	"time"
 
-	"tacho/internal/jinja"
-	"tacho/internal/wholefile"
+	"github.com/tacho-bench/tacho/internal/atomicfile"
+	"github.com/tacho-bench/tacho/internal/jinja"
 )
 
-// A Message is one entry of a conversation.
+// Message is one entry of a conversation.
 type Message struct{ Role, Content string }
 
-// A ChatTemplate turns a conversation into the text the model is given, as the
-// server does with chat requests. It is safe for concurrent use.
+// ChatTemplate renders a conversation into the prompt text, as a server does for chat
+// requests. It is safe for concurrent use.
 type ChatTemplate struct {
 	template  *jinja.Template
-	variables map[string]any // the special tokens the template names
+	path      string         // of the template
+	variables map[string]any // special tokens used by the template
 }
 
-// errNoChatTemplate says that a model has no chat template.
+// errNoChatTemplate means that the model's files contain no chat template.
 var errNoChatTemplate = errors.New("the model has no chat template")
 
-// LoadChatTemplate reads the chat template of the model in a directory. The
-// error says so where it cannot be rendered.
+// LoadChatTemplate reads the chat template from a model directory. It returns an error if
+// the directory has no template or if this package cannot render the template.
 func LoadChatTemplate(dir string) (*ChatTemplate, error) {
 	config, err := readOptional(filepath.Join(dir, "tokenizer_config.json"))
 	if err != nil {
 		return nil, fmt.Errorf("load a chat template: %w", err)
 	}
-	source, err := readOptional(filepath.Join(dir, "chat_template.jinja"))
+	path := filepath.Join(dir, "chat_template.jinja")
+	source, err := readOptional(path)
 	if err != nil {
 		return nil, fmt.Errorf("load a chat template: %w", err)
 	}
 	if source == nil {
-		other, err := readOptional(filepath.Join(dir, "chat_template.json"))
-		if err != nil {
-			return nil, fmt.Errorf("load a chat template: %w", err)
-		}
-		for _, file := range [][]byte{other, config} {
+		for _, name := range []string{"chat_template.json", configFile} {
+			path = filepath.Join(dir, name)
+			file, err := readOptional(path)
+			if err != nil {
+				return nil, fmt.Errorf("load a chat template: %w", err)
+			}
 			text, err := templateIn(file)
 			if err != nil {
-				return nil, fmt.Errorf("load a chat template from %s: %w", dir, err)
+				return nil, fmt.Errorf("load a chat template from %s: %w", path, err)
 			}
 			if text != "" {
 				source = []byte(text)
@@ -57,20 +60,20 @@ func LoadChatTemplate(dir string) (*ChatTemplate, error) {
 	if source == nil {
 		return nil, fmt.Errorf("load a chat template from %s: %w", dir, errNoChatTemplate)
 	}
-	return newChatTemplate(string(source), config)
+	return newChatTemplate(string(source), config, path)
 }
 
-// readOptional is the contents of a file, nil where there is none.
+// readOptional returns the contents of a file, or nil if the file does not exist.
 func readOptional(path string) ([]byte, error) {
-	b, err := wholefile.Read(path)
+	b, err := atomicfile.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	return b, err
 }
 
-// templateIn is the chat_template of a JSON file: a string, or a list of
-// named ones, of which it is the default.
+// templateIn returns the chat_template of a JSON file. The field is a string or a list of
+// named templates; from a list, templateIn takes the template named "default".
 func templateIn(file []byte) (string, error) {
 	if file == nil {
 		return "", nil
@@ -100,17 +103,17 @@ func templateIn(file []byte) (string, error) {
 	return "", errors.New("chat_template: none is named default")
 }
 
-// templateTokens are the special tokens that templates name.
+// templateTokens are the special tokens passed to templates as variables.
 var templateTokens = []string{"bos_token", "eos_token", "unk_token", "pad_token"}
 
-// newChatTemplate parses a template; config is the tokenizer_config.json that
-// names the special tokens, or nil.
-func newChatTemplate(source string, config []byte) (*ChatTemplate, error) {
+// newChatTemplate parses the template in the file path. config is the
+// tokenizer_config.json with the special tokens, or nil.
+func newChatTemplate(source string, config []byte, path string) (*ChatTemplate, error) {
 	template, err := jinja.Parse(source)
 	if err != nil {
-		return nil, fmt.Errorf("the chat template cannot be rendered here: %w", err)
+		return nil, fmt.Errorf("tacho cannot render the chat template %s: %w", path, err)
 	}
-	t := &ChatTemplate{template: template, variables: map[string]any{}}
+	t := &ChatTemplate{template: template, path: path, variables: map[string]any{}}
 	if config == nil {
 		return t, nil
 	}
@@ -139,20 +142,20 @@ func tokenText(raw json.RawMessage) (string, bool) {
 	return "", false
 }
 
-// ChatOptions are what a chat request says besides its messages.
+// ChatOptions are the template inputs of a chat request besides its messages.
 type ChatOptions struct {
-	// AddGenerationPrompt ends the text where the model is to answer.
+	// AddGenerationPrompt ends the text with the header of the assistant's reply.
 	AddGenerationPrompt bool
 	// Tools is a JSON list of functions the model may call, or nil.
 	Tools json.RawMessage
-	// Extra is further variables (enable_thinking), as chat_template_kwargs.
+	// Extra holds more template variables (enable_thinking), like chat_template_kwargs.
 	Extra map[string]any
-	// Now is the time that templates which tell the date go by.
+	// Now is the time used by templates that print the date.
 	Now time.Time
 }
 
-// Render is the text of a conversation. The template puts special tokens in
-// itself: encode what it returns without adding them again.
+// Render returns the prompt text of a conversation. The text already contains special
+// tokens: encode it with addSpecial false.
 func (t *ChatTemplate) Render(messages []Message, o ChatOptions) (string, error) {
 	variables := map[string]any{"add_generation_prompt": o.AddGenerationPrompt, "tools": nil, "documents": nil}
 	maps.Copy(variables, t.variables)
@@ -170,8 +173,12 @@ func (t *ChatTemplate) Render(messages []Message, o ChatOptions) (string, error)
 	}
 	variables["messages"] = list
 	text, err := t.template.Render(variables, o.Now)
-	if err != nil {
-		return "", fmt.Errorf("render a chat: %w", err)
+	var limit *jinja.LimitError
+	switch {
+	case errors.As(err, &limit):
+		return "", fmt.Errorf("%s: %w: use the template of another revision of the model, or remove the file", t.path, err)
+	case err != nil:
+		return "", fmt.Errorf("%s: %w", t.path, err)
 	}
 	return text, nil
 }

@@ -52,10 +52,10 @@ func TestChatTemplateErrors(t *testing.T) {
 		t.Errorf("no files: %v", err)
 	}
 	for want, file := range map[string]string{
-		"cannot be rendered": `{"chat_template": "{% for %}"}`,
-		"none is named":      `{"chat_template": [{"name": "x", "template": "y"}]}`,
-		"neither":            `{"chat_template": 3}`,
-		"invalid":            `{"chat_template": x}`,
+		"cannot render": `{"chat_template": "{% for %}"}`,
+		"none is named": `{"chat_template": [{"name": "x", "template": "y"}]}`,
+		"neither":       `{"chat_template": 3}`,
+		"invalid":       `{"chat_template": x}`,
 	} {
 		dir := t.TempDir()
 		writeFile(t, filepath.Join(dir, "tokenizer_config.json"), []byte(file))
@@ -63,7 +63,7 @@ func TestChatTemplateErrors(t *testing.T) {
 			t.Errorf("%s: %v, want %q", file, err, want)
 		}
 	}
-	c, err := newChatTemplate("{{ raise_exception('no tools, please') }}{{ strftime_now('%Y') }}", nil)
+	c, err := newChatTemplate("{{ raise_exception('no tools, please') }}{{ strftime_now('%Y') }}", nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,18 +11,17 @@ import (
 	"math"
 	"path/filepath"
 
-	"tacho/internal/wholefile"
+	"github.com/tacho-bench/tacho/internal/atomicfile"
 )
 
-// compiledMagic starts a compiled file; the number changes with the format,
-// the hash function and whatever else a table depends on.
+// compiledMagic starts a compiled file. Increase its number if the format, the hash
+// function or anything else the tables depend on changes.
 const compiledMagic = "tacho tokenizer 3\n"
 
-// load reads a tokenizer from a file, or from the tables that were made of a
-// file with the same contents. A cache that cannot be read or written is as
-// none.
+// load reads a tokenizer from a file, or from tables compiled from a file with the same
+// contents. A cache that cannot be read or written is ignored.
 func load(path, cacheDir string) (*Tokenizer, error) {
-	data, err := wholefile.Read(path)
+	data, err := atomicfile.Read(path)
 	if err != nil {
 		return nil, fmt.Errorf("load a tokenizer: %w", err)
 	}
@@ -38,39 +37,42 @@ func load(path, cacheDir string) (*Tokenizer, error) {
 			}
 		}
 	}
-	d, err := parse(data, filepath.Base(path))
-	if err == nil && config != nil {
-		err = d.setListed(config)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("load a tokenizer from %s: %w", path, err)
-	}
-	t, err := newTokenizer(d, path)
+	var d *definition
+	var t *Tokenizer
+	err = bounded("", func() error {
+		if d, err = parse(data, filepath.Base(path)); err == nil && config != nil {
+			err = d.setListed(config)
+		}
+		if err == nil {
+			t, err = newTokenizer(d, path)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("load a tokenizer from %s: %w", path, err)
 	}
 	if cacheDir != "" {
-		_ = writeCompiled(compiled, d) // the tokenizer is good without it
+		_ = writeCompiled(compiled, d) // the tokenizer works without the cache
 	}
 	return t, nil
 }
 
-// configBeside is the tokenizer_config.json beside a file that says less than
-// it needs to, where there is one.
+// configBeside returns the tokenizer_config.json next to a rank file, or nil if there is
+// none. A rank file alone does not list all special tokens.
 func configBeside(path string, data []byte) ([]byte, error) {
 	if !isRankFile(data) {
 		return nil, nil
 	}
-	config, err := wholefile.Read(filepath.Join(filepath.Dir(path), configFile))
+	config, err := atomicfile.Read(filepath.Join(filepath.Dir(path), configFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	return config, err
 }
 
-// compiledName tells contents apart by two checksums of different polynomials
-// and the length: both run at the speed of memory, and nobody is out to fool a
-// cache of his own.
+// compiledName identifies contents by the length and two checksums with different
+// polynomials. CRC-32 is fast, and a user's own cache needs no protection against forged
+// collisions.
 func compiledName(data, config []byte) string {
 	table := crc32.MakeTable(crc32.Castagnoli)
 	castagnoli := crc32.Update(crc32.Checksum(data, table), table, config)
@@ -78,7 +80,8 @@ func compiledName(data, config []byte) string {
 	return fmt.Sprintf("%08x%08x-%d.tok", castagnoli, ieee, len(data)+len(config))
 }
 
-// writeCompiled writes the definition so that a reader sees all of it or nothing.
+// writeCompiled writes the definition atomically: a reader sees the complete file or
+// none.
 func writeCompiled(path string, d *definition) error {
 	settings, err := json.Marshal(&d.settings)
 	if err != nil {
@@ -99,12 +102,12 @@ func writeCompiled(path string, d *definition) error {
 		return binary.LittleEndian.AppendUint32(b, uint32(v))
 	})
 	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
-	return wholefile.Write(path, b)
+	return atomicfile.Write(path, b)
 }
 
 func appendLength(b []byte, n int) []byte { return binary.LittleEndian.AppendUint64(b, uint64(n)) }
 
-// appendSection appends the number of values and the values.
+// appendSection appends the number of values, then the values.
 func appendSection[T any](b []byte, values []T, add func([]byte, T) []byte) []byte {
 	b = appendLength(b, len(values))
 	for _, v := range values {
@@ -116,7 +119,7 @@ func appendSection[T any](b []byte, values []T, add func([]byte, T) []byte) []by
 var errCompiled = errors.New("not a compiled tokenizer")
 
 func readCompiled(path string) (*definition, error) {
-	b, err := wholefile.Read(path)
+	b, err := atomicfile.Read(path)
 	if err != nil {
 		return nil, err
 	}
@@ -150,14 +153,13 @@ func parseCompiled(b []byte) (*definition, error) {
 	return d, nil
 }
 
-// A sectionReader reads sections one after another; short says that one was
-// cut off.
+// sectionReader reads consecutive sections. short is set if a section is truncated.
 type sectionReader struct {
 	rest  []byte
 	short bool
 }
 
-// next is the bytes of a section of values of so many bytes.
+// next returns the bytes of the next section, whose values take size bytes each.
 func (r *sectionReader) next(size int) []byte {
 	if len(r.rest) < 8 {
 		r.short = true

@@ -52,7 +52,7 @@ func TestLoadCached(t *testing.T) {
 	}
 }
 
-// A cache that was cut off or changed is as none.
+// TestBrokenCache checks that a truncated or modified cache file is ignored.
 func TestBrokenCache(t *testing.T) {
 	data := makeJSON(t, byteVocab("t h"), byteLevelFields)
 	path, cache := filepath.Join(t.TempDir(), "file"), t.TempDir()

@@ -6,15 +6,15 @@ import (
 	"fmt"
 )
 
-// A component is one part of a tokenizer.json that names its type: a
-// normalizer, a pre-tokenizer, a post-processor or a decoder.
+// component is one typed part of a tokenizer.json: a normalizer, a pre-tokenizer, a
+// post-processor or a decoder.
 type component struct {
 	kind  string
 	raw   json.RawMessage
-	field string // where it is in the file, for errors
+	field string // path in the file, for errors
 }
 
-// newComponent reads the type of a component; ok is false where the file has null.
+// newComponent reads the type of a component. ok is false if the file says null.
 func newComponent(raw json.RawMessage, field string) (c component, ok bool, err error) {
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
 		return component{}, false, nil
@@ -31,11 +31,22 @@ func newComponent(raw json.RawMessage, field string) (c component, ok bool, err 
 	return component{head.Type, raw, field}, true, nil
 }
 
-// sequence is the parts of a Sequence, which it keeps under key, flattened; of
-// any other component it is the component itself.
+// sequence returns the flattened parts of a Sequence, which are stored under key. Any
+// other component is returned as its own single part.
 func (c component) sequence(key string) ([]component, error) {
+	all, err := c.flatten(key, 0)
+	if len(all) > maxSteps {
+		return nil, fmt.Errorf("%s.%s: %d steps, more than %d", c.field, key, len(all), maxSteps)
+	}
+	return all, err
+}
+
+func (c component) flatten(key string, depth int) ([]component, error) {
 	if c.kind != "Sequence" {
 		return []component{c}, nil
+	}
+	if depth > maxNesting {
+		return nil, fmt.Errorf("%s: sequences nest deeper than %d", c.field, maxNesting)
 	}
 	var body map[string]json.RawMessage
 	if err := c.decode(&body); err != nil {
@@ -54,11 +65,13 @@ func (c component) sequence(key string) ([]component, error) {
 		if !ok {
 			continue
 		}
-		inner, err := part.sequence(key)
+		inner, err := part.flatten(key, depth+1)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, inner...)
+		if all = append(all, inner...); len(all) > maxSteps {
+			return all, nil
+		}
 	}
 	return all, nil
 }
@@ -75,18 +88,17 @@ func (c component) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s (%s): %w", c.field, c.kind, fmt.Errorf(format, args...))
 }
 
-// unsupported is the error for a type this package does not know.
+// unsupported returns the error for an unknown component type.
 func (c component) unsupported() error {
 	return fmt.Errorf("%s.type: %q is not supported; count with the server's /tokenize instead", c.field, c.kind)
 }
 
-// A textPattern is {"String": ...} or {"Regex": ...}.
+// textPattern is {"String": ...} or {"Regex": ...}.
 type textPattern struct {
 	String *string `json:"String"`
 	Regex  *string `json:"Regex"`
 }
 
-// finder finds the pattern in a text.
 func (p textPattern) finder() (finder, error) {
 	switch {
 	case p.String != nil:

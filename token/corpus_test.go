@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// corpus is texts of the kinds tokenizers differ on.
+// corpus contains the kinds of text on which tokenizers differ.
 var corpus = map[string]string{
 	"empty":   "",
 	"english": "It's the best of times; it wasn't the worst. I'LL say: \"Don't panic!\" — 1,234,567.89 dollars (or £42) in 2024…\n",
@@ -37,8 +37,8 @@ var corpus = map[string]string{
 	"invalid":     "ok \xff\xfe bad \xc3( \xe4\xb8 cut \xf0\x9f\x98 \xed\xa0\x80 \xc0\xaf end\xe2",
 }
 
-// englishText is n bytes that look like English prose: common words by
-// Zipf's law, rarer words made up, sentences and paragraphs.
+// englishText returns n bytes of text similar to English prose: common words by Zipf's
+// law, invented rare words, sentences and paragraphs.
 func englishText(n int) string {
 	r := rand.New(rand.NewPCG(7, 7))
 	common := strings.Fields("the of and to in a is that for it was on with he be I by as at you are this have from or " +

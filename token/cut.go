@@ -5,17 +5,20 @@ import (
 	"unicode/utf8"
 )
 
-// Cut returns a beginning of text that has n tokens when it is encoded on its
-// own, and how many it has: n, unless text is shorter or no beginning of it
-// has just n, when it is the nearest found.
+// Cut returns a prefix of text with n tokens, and its number of tokens when encoded
+// alone. The count differs from n if text is shorter or if no prefix has exactly n
+// tokens; then Cut returns the nearest prefix it found.
 func (t *Tokenizer) Cut(text string, n int) (string, int, error) {
 	ids := t.Encode(text, false)
+	if err := t.Err(); err != nil {
+		return "", 0, err
+	}
 	if len(ids) <= n {
 		return text, len(ids), nil
 	}
-	// The text of the first n tokens mostly has n tokens again. Where the cut
-	// falls inside a character or a word that merges otherwise on its own, look
-	// around it.
+	// The text of the first n tokens usually encodes to n tokens again. If the cut falls
+	// inside a character, or inside a word that merges differently on its own, search
+	// around the cut.
 	guess := commonPrefix(text, t.Decode(ids[:max(n, 0)], false))
 	if count := len(t.Encode(guess, false)); count == n {
 		return guess, count, nil
@@ -27,8 +30,8 @@ func (t *Tokenizer) Cut(text string, n int) (string, int, error) {
 	})
 }
 
-// AtMost returns a beginning of text that has at most n tokens, and how many it
-// has. All of the text has count tokens, which is more.
+// AtMost returns a prefix of text with at most n tokens, and its number of tokens. count
+// is the number of tokens of the complete text and must be greater than n.
 func AtMost(ctx context.Context, c Counter, text string, count, n int) (string, int, error) {
 	ends := runeEnds(text)
 	for want := n; want > 0; want-- {
@@ -40,7 +43,7 @@ func AtMost(ctx context.Context, c Counter, text string, count, n int) (string, 
 	return "", 0, nil
 }
 
-// commonPrefix is the part of text that decoded starts with too, in whole
+// commonPrefix returns the longest common prefix of text and decoded, in complete
 // characters.
 func commonPrefix(text, decoded string) string {
 	n := 0
@@ -53,7 +56,7 @@ func commonPrefix(text, decoded string) string {
 	return text[:n]
 }
 
-// runeEnds is where each beginning of text of 0, 1, 2, ... characters ends.
+// runeEnds returns the end offsets of the prefixes of text with 0, 1, 2, ... characters.
 func runeEnds(text string) []int {
 	ends := make([]int, 1, len(text)+1)
 	for i := 0; i < len(text); {

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// A decoder turns the texts of tokens, step by step, into the text they came
-// from: the results of the last step are joined.
+// decoder is one step from token texts back to the original text. The output of the last
+// step is joined.
 type decoder func(tokens []string) []string
 
-// newDecoders makes the steps of the decoder of a tokenizer.json.
+// newDecoders builds the decoder steps of a tokenizer.json.
 func newDecoders(c component) ([]decoder, error) {
 	parts, err := c.sequence("decoders")
 	if err != nil {
@@ -65,8 +65,8 @@ func eachToken(f func(i int, token string) string) decoder {
 	}
 }
 
-// decodeByteLevel turns the characters of tokens back into bytes. A token with
-// other characters is one that was added, and stands for itself.
+// decodeByteLevel turns the characters of tokens back into bytes. A token with characters
+// outside the byte-level alphabet is an added token and is copied unchanged.
 func decodeByteLevel(tokens []string) []string {
 	var b []byte
 	for _, t := range tokens {
@@ -78,8 +78,8 @@ func decodeByteLevel(tokens []string) []string {
 	return []string{toValid(string(b))}
 }
 
-// toValid replaces what is not UTF-8 by U+FFFD, one for each sequence that
-// starts well and breaks off, as most decoders do.
+// toValid replaces invalid UTF-8 with U+FFFD, one for each maximal valid prefix of a
+// truncated sequence, as most decoders do.
 func toValid(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -96,8 +96,8 @@ func toValid(s string) string {
 	return b.String()
 }
 
-// brokenLength is the length of the longest prefix of s that could have been
-// the start of a character, at least 1.
+// brokenLength returns the length of the longest prefix of s that could start a
+// character, at least 1.
 func brokenLength(s string) int {
 	for n := 2; n < utf8.UTFMax && n <= len(s); n++ {
 		if utf8.FullRuneInString(s[:n]) {
@@ -107,8 +107,8 @@ func brokenLength(s string) int {
 	return min(utf8.UTFMax-1, len(s))
 }
 
-// decodeByteFallback joins runs of <0xNN> into the text of their bytes, or a
-// U+FFFD for each where they are not UTF-8.
+// decodeByteFallback joins runs of <0xNN> into text. If the bytes of a run are not UTF-8,
+// each byte becomes a U+FFFD.
 func decodeByteFallback(tokens []string) []string {
 	var out []string
 	var run []byte
@@ -183,8 +183,8 @@ func newMetaspaceDecoder(c component) (decoder, error) {
 	}), nil
 }
 
-// cleanupSteps undo the spaces that word pieces put before punctuation, each
-// on the result of the one before.
+// cleanupSteps remove the spaces WordPiece puts before punctuation. Each step works on
+// the result of the previous step.
 var cleanupSteps = [][2]string{
 	{" .", "."},
 	{" ?", "?"},
@@ -229,8 +229,8 @@ func newWordPieceDecoder(c component) (decoder, error) {
 	}), nil
 }
 
-// newCTCDecoder is for models that hear: a token that comes several times in a
-// row is one, and padding lies between two that are the same.
+// newCTCDecoder builds the decoder of speech recognition models (CTC): repeated tokens
+// collapse into one, and padding separates genuine repetitions.
 func newCTCDecoder(c component) (decoder, error) {
 	o := struct {
 		Pad       string `json:"pad_token"`

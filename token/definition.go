@@ -9,35 +9,34 @@ import (
 	"slices"
 	"strconv"
 
-	"tacho/internal/jsonscan"
+	"github.com/tacho-bench/tacho/internal/jsonscan"
 )
 
-// A definition is what a tokenizer file says, read but not yet made into a
-// Tokenizer: the settings as JSON, the large tables in the form they are used
-// in. It is what a cache file holds.
+// definition is a parsed tokenizer file, the input of newTokenizer: the settings as JSON,
+// the large tables in their final form. Cache files store a definition.
 type definition struct {
 	settings
 	tables
 }
 
-// settings are the small parts of a tokenizer.json, in its own words.
+// settings are the small parts of a tokenizer.json under their original names.
 type settings struct {
 	AddedTokens []addedToken `json:"added_tokens"`
-	FixedIDs    bool         `json:"fixed_ids,omitempty"` // added tokens have the ids they say
-	// HiddenSpecials are never found in text: only whoever builds a prompt out
-	// of parts puts them in.
+	FixedIDs    bool         `json:"fixed_ids,omitempty"` // keep the ids given in AddedTokens
+	// HiddenSpecials means that special tokens are never matched in text. Only a caller
+	// that builds a prompt from parts inserts them.
 	HiddenSpecials bool            `json:"hidden_specials,omitempty"`
 	Normalizer     json.RawMessage `json:"normalizer"`
 	PreTokenizer   json.RawMessage `json:"pre_tokenizer"`
 	PostProcessor  json.RawMessage `json:"post_processor"`
 	Decoder        json.RawMessage `json:"decoder"`
 	Model          modelSettings   `json:"model"`
-	// SentencePiece is set for what was read from a SentencePiece .model,
-	// which has a normalizer and a decoder of its own.
+	// SentencePiece is set if the file was a SentencePiece .model. Such a model has its
+	// own normalizer and decoder.
 	SentencePiece *spSettings `json:"sentencepiece,omitempty"`
 }
 
-// modelSettings are the model without its vocabulary and merges.
+// modelSettings are the model's settings without vocabulary and merges.
 type modelSettings struct {
 	Type string `json:"type"`
 	bpeOptions
@@ -47,15 +46,15 @@ type modelSettings struct {
 	MaxRunes int      `json:"max_input_chars_per_word"`
 }
 
-// tables are the parts that grow with the vocabulary.
+// tables are the parts whose size grows with the vocabulary.
 type tables struct {
 	vocab    vocabulary
 	merges   mergeTable
-	scores   []float64 // of a Unigram vocabulary, by id
-	literals []int32   // tokens of a byte-level vocabulary not spelled in its characters
+	scores   []float64 // scores of a Unigram vocabulary, by id
+	literals []int32   // tokens of a byte-level vocabulary with characters outside the byte-level alphabet
 }
 
-// parse reads a tokenizer file of any known format.
+// parse reads a tokenizer file in any supported format.
 func parse(data []byte, name string) (*definition, error) {
 	switch first := bytes.TrimLeft(data, " \t\r\n"); {
 	case len(first) == 0:
@@ -68,17 +67,17 @@ func parse(data []byte, name string) (*definition, error) {
 	return parseSentencePiece(data)
 }
 
-// parseJSON reads a Hugging Face tokenizer.json, or else a tekken.json.
+// parseJSON reads a Hugging Face tokenizer.json or a tekken.json.
 func parseJSON(data []byte) (*definition, error) {
 	var s jsonscan.Scanner
 	fields, model := map[string]json.RawMessage{}, map[string]json.RawMessage(nil)
 	err := s.Document(data, func(key []byte) {
 		if string(key) != "model" {
-			fields[string(key)] = s.Skip()
+			setField(fields, key, s.Skip())
 			return
 		}
 		model = map[string]json.RawMessage{}
-		s.Object(func(key []byte) { model[string(key)] = s.Skip() })
+		s.Object(func(key []byte) { setField(model, key, s.Skip()) })
 	})
 	if err == nil && model == nil && fields["config"] != nil && fields["vocab"] != nil {
 		d, err := parseTekken(fields)
@@ -96,7 +95,15 @@ func parseJSON(data []byte) (*definition, error) {
 	d := &definition{}
 	d.Normalizer, d.PreTokenizer = fields["normalizer"], fields["pre_tokenizer"]
 	d.PostProcessor, d.Decoder = fields["post_processor"], fields["decoder"]
+	for _, name := range []string{"normalizer", "pre_tokenizer", "post_processor", "decoder"} {
+		if err := checkLength(name, len(fields[name]), maxComponent); err != nil {
+			return nil, fmt.Errorf("tokenizer.json: %w", err)
+		}
+	}
 	if raw := fields["added_tokens"]; raw != nil {
+		if err := checkLength("added_tokens", len(raw), maxAdded); err != nil {
+			return nil, fmt.Errorf("tokenizer.json: %w", err)
+		}
 		if err := json.Unmarshal(raw, &d.AddedTokens); err != nil {
 			return nil, fmt.Errorf("tokenizer.json: added_tokens: %w", err)
 		}
@@ -107,6 +114,13 @@ func parseJSON(data []byte) (*definition, error) {
 	return d, nil
 }
 
+// setField adds a field of an object with a bounded number of fields.
+func setField(fields map[string]json.RawMessage, key []byte, value json.RawMessage) {
+	if fields[string(key)] = value; len(fields) > maxFields {
+		beyond("an object with more than %d fields", maxFields)
+	}
+}
+
 func (d *definition) parseModel(fields map[string]json.RawMessage) error {
 	vocab, merges := fields["vocab"], fields["merges"]
 	delete(fields, "vocab")
@@ -115,7 +129,7 @@ func (d *definition) parseModel(fields map[string]json.RawMessage) error {
 	if err != nil {
 		return fmt.Errorf("model: %w", err)
 	}
-	d.Model.MaxRunes = 100 // what WordPiece has where the file says nothing
+	d.Model.MaxRunes = 100 // WordPiece default
 	if err := json.Unmarshal(rest, &d.Model); err != nil {
 		return fmt.Errorf("model: %w", err)
 	}
@@ -140,10 +154,10 @@ func (d *definition) parseModel(fields map[string]json.RawMessage) error {
 	case "Unigram":
 		return d.parseScores(vocab, byteLevel)
 	}
-	return fmt.Errorf("model.type: %q is none of BPE, Unigram, WordPiece, WordLevel", d.Model.Type)
+	return fmt.Errorf("model.type: %q is not one of BPE, Unigram, WordPiece, WordLevel", d.Model.Type)
 }
 
-// guessModelType is for files from before the type was written.
+// guessModelType handles old files without model.type.
 func guessModelType(vocab, merges []byte) string {
 	switch {
 	case bytes.HasPrefix(vocab, []byte("[")):
@@ -154,7 +168,7 @@ func guessModelType(vocab, merges []byte) string {
 	return "WordPiece"
 }
 
-// byteLevel says whether words reach the model as bytes.
+// byteLevel reports whether words reach the model as bytes.
 func (d *definition) byteLevel() (bool, error) {
 	c, ok, err := newComponent(d.PreTokenizer, "pre_tokenizer")
 	if err != nil || !ok {
@@ -164,15 +178,16 @@ func (d *definition) byteLevel() (bool, error) {
 	return byteLevel, err
 }
 
-// spelling turns the texts of a file into those of the vocabulary: at byte
-// level, into the bytes they stand for. Results stay valid.
+// spelling converts texts of a file into texts of the vocabulary. For a byte-level
+// vocabulary it maps byte-level characters to bytes. Results stay valid until the arena
+// is reset.
 type spelling struct {
 	byteLevel bool
 	arena     []byte
 }
 
-// bytes is the text for the vocabulary; ok is false for a token that is not
-// spelled in byte-level characters and stays as it is.
+// bytes returns the vocabulary's text. If text has characters outside the byte-level
+// alphabet, it is returned unchanged and ok is false.
 func (s *spelling) bytes(text []byte) (out []byte, ok bool) {
 	if cap(s.arena)-len(s.arena) < len(text) {
 		s.arena = make([]byte, 0, max(1<<16, len(text)))
@@ -187,10 +202,10 @@ func (s *spelling) bytes(text []byte) (out []byte, ok bool) {
 	return s.arena[from:len(s.arena):len(s.arena)], ok || !s.byteLevel
 }
 
-// A tableScanner reads the large tables of a file.
+// tableScanner reads the large tables of a file.
 type tableScanner struct {
 	jsonscan.Scanner
-	texts [2][]byte // last read
+	texts [2][]byte // buffers for the last strings read
 }
 
 // id reads a token id: an integer from 0 to maxTokenID.
@@ -202,8 +217,8 @@ func (s *tableScanner) id() (int32, error) {
 	return int32(n), nil
 }
 
-// array calls element for each element of a list, until it finds one wrong. In
-// errors it calls the list by its name.
+// array calls element for each element of a list until element returns an error. name is
+// the path of the list for errors.
 func (s *tableScanner) array(name string, raw []byte, element func(i int) error) error {
 	s.Reset(raw)
 	if s.Type() != '[' {
@@ -212,6 +227,9 @@ func (s *tableScanner) array(name string, raw []byte, element func(i int) error)
 	var wrong error
 	i := 0
 	s.Array(func() {
+		if i == maxTokens {
+			beyond("%s: more than %d entries", name, maxTokens)
+		}
 		if wrong == nil {
 			wrong = element(i)
 		}
@@ -230,9 +248,12 @@ func (s *tableScanner) array(name string, raw []byte, element func(i int) error)
 func (d *definition) parseVocab(raw []byte, byteLevel bool) error {
 	s := tableScanner{}
 	spell := spelling{byteLevel: byteLevel}
-	entries := make([]vocabEntry, 0, len(raw)/16)
+	entries := make([]vocabEntry, 0, min(len(raw)/16, maxTokens))
 	var wrong error
 	err := s.Document(raw, func(key []byte) {
+		if len(entries) == maxTokens {
+			beyond("model.vocab: more than %d tokens", maxTokens)
+		}
 		spelled, ok := spell.bytes(key)
 		id, err := s.id()
 		if err != nil && wrong == nil {
@@ -256,13 +277,16 @@ func (d *definition) setVocab(entries []vocabEntry) (err error) {
 	if len(entries) == 0 {
 		return fmt.Errorf("model.vocab: empty")
 	}
-	if d.vocab, err = newVocabulary(entries); err != nil {
+	if err = checkEntries(entries); err == nil {
+		d.vocab, err = newVocabulary(entries)
+	}
+	if err != nil {
 		return fmt.Errorf("model.vocab: %w", err)
 	}
 	return nil
 }
 
-// parseScores reads [["text", score], ...], where the place is the id.
+// parseScores reads [["text", score], ...]. The index is the id.
 func (d *definition) parseScores(raw []byte, byteLevel bool) error {
 	s := tableScanner{}
 	spell := spelling{byteLevel: byteLevel}
@@ -313,9 +337,9 @@ func (s *tableScanner) scoredPiece() (text []byte, score float64, err error) {
 	return text, score, err
 }
 
-// parseScore reads a number as the reference does: in one division, which can
-// be off by the last bit. Where two ways to cut a word are equally good but
-// for that bit, it decides.
+// parseScore parses a number like the reference implementation: with a single division,
+// which can be off by the last bit. If two segmentations differ only by that bit, the bit
+// decides.
 func parseScore(number []byte) (float64, error) {
 	exact, err := strconv.ParseFloat(string(number), 64)
 	if err != nil {
@@ -331,7 +355,7 @@ func parseScore(number []byte) (float64, error) {
 	var digits uint64
 	whole, fraction, _ := bytes.Cut(mantissa, []byte("."))
 	for i, c := range slices.Concat(whole, fraction) {
-		if digits > (math.MaxUint64-uint64(c-'0'))/10 { // the rest is ignored
+		if digits > (math.MaxUint64-uint64(c-'0'))/10 { // the remaining digits are ignored
 			exponent += max(len(whole)-i, 0)
 			break
 		}
@@ -341,7 +365,7 @@ func parseScore(number []byte) (float64, error) {
 		}
 	}
 	if exponent < -maxExactPower || exponent > maxExactPower {
-		return exact, nil // no score is so far from 1
+		return exact, nil // real scores are never this large or small
 	}
 	score := float64(digits)
 	if exponent < 0 {
@@ -362,6 +386,14 @@ func (d *definition) parseMerges(raw []byte, byteLevel bool) error {
 	}
 	s := tableScanner{}
 	m := merger{definition: d, spell: spelling{byteLevel: byteLevel}}
+	for _, id := range d.literals {
+		if m.literals == nil {
+			m.literals = map[string]int32{}
+		}
+		if text := string(d.vocab.text(id)); text != "" {
+			m.literals[text] = id
+		}
+	}
 	err := s.array("model.merges", raw, func(i int) error {
 		left, right, err := s.mergePair()
 		if err == nil {
@@ -379,8 +411,8 @@ func (d *definition) parseMerges(raw []byte, byteLevel bool) error {
 	return nil
 }
 
-// byteTokens is the ids of the tokens that stand for one byte each, where the
-// model falls back on them; noToken elsewhere.
+// byteTokens returns the ids of the <0xNN> tokens, noToken for bytes without one. If the
+// model does not use byte fallback, all entries are noToken.
 func (d *definition) byteTokens() (ids [256]int32) {
 	for b := range ids {
 		ids[b] = noToken
@@ -396,7 +428,7 @@ func (d *definition) byteTokens() (ids [256]int32) {
 	return ids
 }
 
-// byteTokenName is the text of the token that stands for one byte.
+// byteTokenName returns the text of a byte's token.
 func byteTokenName(b byte) string {
 	const hexDigits = "0123456789ABCDEF"
 	return string([]byte{'<', '0', 'x', hexDigits[b>>4], hexDigits[b&15], '>'})

@@ -5,23 +5,23 @@ import (
 	"io/fs"
 	"strings"
 
-	"tacho/token/internal/ranks"
+	"github.com/tacho-bench/tacho/token/internal/ranks"
 )
 
-// An encodingSpec is what a tiktoken rank file leaves unsaid: how text is cut,
-// and the special tokens.
+// encodingSpec describes the parts of an encoding that a tiktoken rank file does not
+// contain: the split pattern and the special tokens.
 type encodingSpec struct {
 	name     string
-	ranks    int // in the file, by which a file with another name is known
+	ranks    int // number of ranks; identifies a file whose name is unknown
 	pattern  string
 	specials map[string]int32
-	reserved [][2]int32  // runs of special tokens named by their id: the first, and the one after the last
-	format   string      // of their names
-	begin    string      // the special token that every text begins with
-	builtin  []rankTable // the ranks, where they come with the program
+	reserved [][2]int32  // half-open id ranges of special tokens named after their id
+	format   string      // name format of reserved tokens
+	begin    string      // special token at the beginning of every text
+	builtin  []rankTable // embedded rank tables, if any
 }
 
-// A rankTable is a run of ranks.
+// rankTable is an embedded table of consecutive ranks.
 type rankTable struct {
 	name  string
 	first int32
@@ -46,8 +46,8 @@ var (
 	o200kTables  = []rankTable{{ranks.O200K, 0}}
 )
 
-// encodingSpecs are the encodings known by name. Where two have as many ranks,
-// the first is the one a file with another name is taken for.
+// encodingSpecs are the encodings known by name. If two encodings have the same number of
+// ranks, a file with an unknown name is taken for the first.
 var encodingSpecs = []encodingSpec{
 	{name: "r50k_base", ranks: 50256, pattern: byteLevelPattern, specials: map[string]int32{"<|endoftext|>": 50256}, builtin: r50kTables},
 	{name: "gpt2", ranks: 50256, pattern: byteLevelPattern, specials: map[string]int32{"<|endoftext|>": 50256}, builtin: r50kTables},
@@ -68,12 +68,12 @@ var encodingSpecs = []encodingSpec{
 		"<|eom_id|>": 128008, "<|eot_id|>": 128009, "<|python_tag|>": 128010,
 	}, begin: "<|begin_of_text|>"},
 	{name: "qwen", ranks: 151643, pattern: qwenPattern, specials: map[string]int32{"<|endoftext|>": 151643, "<|im_start|>": 151644, "<|im_end|>": 151645}},
-	// The other special tokens of a Kimi are in the tokenizer_config.json beside the file.
+	// Kimi's other special tokens are in the tokenizer_config.json next to the rank file.
 	{name: "kimi", ranks: 163584, pattern: kimiPattern, specials: map[string]int32{"[BOS]": 163584, "[EOS]": 163585}, reserved: [][2]int32{{163586, 163840}}, format: "<|reserved_token_%d|>"},
 }
 
-// modelEncodings are the models of each encoding, by name and by how the names
-// of their versions begin.
+// modelEncodings maps models to encodings, by model name and by prefixes of versioned
+// names.
 var modelEncodings = []struct{ encoding, names, prefixes string }{
 	{"o200k_base", "o1 o3 o4-mini gpt-5 gpt-4.1 gpt-4o", "o1- o3- o4-mini- gpt-5 gpt-4.5- gpt-4.1- chatgpt-4o- gpt-4o- ft:gpt-4o"},
 	{"o200k_harmony", "", "gpt-oss-"},
@@ -98,7 +98,7 @@ var modelEncodings = []struct{ encoding, names, prefixes string }{
 	{"gpt2", "gpt-2", ""},
 }
 
-// encodingNames is the names of the encodings that Builtin has.
+// encodingNames returns the names of the built-in encodings.
 func encodingNames() []string {
 	var names []string
 	for i := range encodingSpecs {
@@ -109,8 +109,8 @@ func encodingNames() []string {
 	return names
 }
 
-// encodingOf is the built-in encoding of that name, or of the OpenAI model of
-// that name.
+// encodingOf returns the built-in encoding with that name, or the encoding of the OpenAI
+// model with that name.
 func encodingOf(name string) (string, bool) {
 	for _, encoding := range encodingNames() {
 		if name == encoding {
@@ -134,13 +134,12 @@ func encodingOf(name string) (string, bool) {
 	return found, found != ""
 }
 
-// Builtin is the tokenizer of an encoding that comes with the program, by the
-// name of the encoding or of an OpenAI model that has it. It needs no file. The
-// error for a name that is neither is a fs.ErrNotExist.
+// Builtin returns the tokenizer of an embedded encoding. name is an encoding or an OpenAI
+// model. If name is neither, the error matches fs.ErrNotExist.
 func Builtin(name string) (*Tokenizer, error) {
 	encoding, ok := encodingOf(name)
 	if !ok {
-		return nil, fmt.Errorf("%q is no OpenAI model and none of the built-in encodings %s: %w", name, strings.Join(encodingNames(), ", "), fs.ErrNotExist)
+		return nil, fmt.Errorf("%q is not an OpenAI model or a built-in encoding (%s): %w", name, strings.Join(encodingNames(), ", "), fs.ErrNotExist)
 	}
 	spec := findSpec(encoding)
 	d, err := readBuiltin(spec)
@@ -157,8 +156,8 @@ func Builtin(name string) (*Tokenizer, error) {
 	return newTokenizer(d, shown)
 }
 
-// readBuiltin is newRankDefinition for tables that say what their tokens are
-// merged from.
+// readBuiltin is newRankDefinition for embedded tables, which list the two parts each
+// token is merged from.
 func readBuiltin(spec *encodingSpec) (*definition, error) {
 	entries := make([]vocabEntry, 0, spec.ranks)
 	lefts := make([]int, 0, spec.ranks)
@@ -184,7 +183,7 @@ func readBuiltin(spec *encodingSpec) (*definition, error) {
 		left, leftOK := d.vocab.lookup(string(e.text[:lefts[i]]))
 		right, rightOK := d.vocab.lookup(string(e.text[lefts[i]:]))
 		if !leftOK || !rightOK {
-			return nil, fmt.Errorf("rank table %s: rank %d is merged from what is no token", spec.name, e.id)
+			return nil, fmt.Errorf("rank table %s: the parts of rank %d are not tokens", spec.name, e.id)
 		}
 		d.merges.set(left, right, e.id, e.id)
 	}

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// The ids are those of tiktoken, which the oracle test asks about many more texts.
+// TestBuiltin compares ids with tiktoken's ids. The oracle test does the same for many
+// more texts.
 func TestBuiltin(t *testing.T) {
 	const text = "Hello, world! 1234567   It's   naïve."
 	for _, test := range []struct {
@@ -64,9 +65,10 @@ func TestBuiltinSpecials(t *testing.T) {
 	}
 }
 
-// The tables say the same about merges as their texts do, and no text is there twice.
+// TestBuiltinMerges checks that the merges stored in the tables equal the merges derived
+// from the texts, and that no text appears twice.
 func TestBuiltinMerges(t *testing.T) {
-	for _, name := range []string{"p50k_base", "cl100k_base", "o200k_base"} { // r50k_base is in p50k_base
+	for _, name := range []string{"p50k_base", "cl100k_base", "o200k_base"} { // p50k_base contains r50k_base
 		got, err := readBuiltin(findSpec(name))
 		if err != nil {
 			t.Fatal(err)

@@ -6,24 +6,25 @@ import (
 )
 
 const (
-	// fitMaxCalls bounds the Count calls of one Fit: each may be a request to a server.
+	// fitMaxCalls limits the Count calls of one Fit, because each call may be a request
+	// to a server.
 	fitMaxCalls = 16
-	// fitSecantCalls is how long interpolation is trusted before bisection takes over.
+	// fitSecantCalls is the number of calls that use interpolation before Fit switches to
+	// bisection.
 	fitSecantCalls = 8
-	// fitUnitsPerToken bounds the texts Fit asks for, should the counter not
-	// grow with the text at all.
+	// fitUnitsPerToken limits the length of the texts if the count does not grow with the
+	// text.
 	fitUnitsPerToken = 256
 )
 
-// Fit looks for a text of exactly n tokens among text(0), text(1), ..., which
-// grow with their units (words, characters), starting at guessUnits. It returns
-// the text and the count it reached: n when it found one, otherwise the nearest
-// it saw. It needs 2 to 4 counts where tokens grow evenly with units and never
-// more than 16; it stands counters that are not monotone; the same arguments
-// give the same text.
+// Fit searches for a text of exactly n tokens among text(0), text(1), ..., which grow
+// with their units (words, characters). The search starts at guessUnits. Fit returns the
+// best text and its count: n if Fit found an exact text, otherwise the nearest count. It
+// needs 2 to 4 counts if tokens grow evenly with units, and never more than 16. The
+// counter need not be monotone. The same arguments give the same text.
 func Fit(ctx context.Context, c Counter, n, guessUnits int, text func(units int) string) (string, int, error) {
 	if n < 0 {
-		return "", 0, fmt.Errorf("fit a text: %d tokens asked for; ask for 0 or more", n)
+		return "", 0, fmt.Errorf("fit a text: %d tokens requested; request 0 or more", n)
 	}
 	f := fitting{want: n, max: fitUnitsPerToken * (n + 1), seen: map[int]bool{}}
 	f.max = max(f.max, guessUnits)
@@ -49,20 +50,20 @@ func Fit(ctx context.Context, c Counter, n, guessUnits int, text func(units int)
 	return best, f.best.count, nil
 }
 
-// A point is one count: so many units of text had so many tokens.
+// point is one measurement: a text of units units has count tokens.
 type point struct{ units, count int }
 
-// fitting is the state of one search: the points that bracket the target, and
-// the last two, which give the slope.
+// fitting is the state of one search: the points that bracket the target, and the last
+// two points, which give the slope.
 type fitting struct {
 	want, max       int
 	seen            map[int]bool
-	below, above    *point // nearest known too short and too long
-	last, secondary *point // the two newest, newest first
+	below, above    *point // nearest points below and above the target
+	last, secondary *point // the two newest points, newest first
 	best            point
 }
 
-// add notes a point and says whether it is the best so far.
+// add records a point and reports whether it is the best so far.
 func (f *fitting) add(p point) bool {
 	f.last, f.secondary = &p, f.last
 	first := len(f.seen) == 0
@@ -80,7 +81,7 @@ func (f *fitting) add(p point) bool {
 	return false
 }
 
-// next proposes the units to try next, or false when nothing is left to try.
+// next returns the units to try next, or false if no candidate is left.
 func (f *fitting) next() (int, bool) {
 	if f.below != nil && f.above != nil {
 		if lo, hi := f.below.units, f.above.units; lo+1 < hi {
@@ -101,8 +102,8 @@ func (f *fitting) next() (int, bool) {
 	return guess, true
 }
 
-// extrapolate follows the slope of the last two points, or the ratio of the
-// last one, in the direction of the target.
+// extrapolate follows the slope of the last two points, or the ratio of the last point,
+// towards the target.
 func (f *fitting) extrapolate() int {
 	p := *f.last
 	guess := 2*p.units + 1
@@ -118,8 +119,8 @@ func (f *fitting) extrapolate() int {
 	return max(min(guess, p.units-1), 0)
 }
 
-// neighbour walks outward from the best point: a count that is not monotone
-// may be exact just beside a bracket that has closed.
+// neighbour walks outward from the best point, because a count that is not monotone may
+// be exact just outside a closed bracket.
 func (f *fitting) neighbour() (int, bool) {
 	for d := 1; d <= fitMaxCalls; d++ {
 		for _, u := range [2]int{f.best.units - d, f.best.units + d} {

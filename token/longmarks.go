@@ -8,11 +8,11 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// graphemeJoiner is what the normalization of x/text puts into a run of more
-// than thirty combining marks. The tokenizers do no such thing.
+// graphemeJoiner is inserted by x/text into runs of more than 30 combining marks. The
+// reference tokenizers do not insert it.
 const graphemeJoiner = "\u034f"
 
-// formOf normalizes s, however many marks it has in a row.
+// formOf normalizes s. It supports runs of combining marks of any length.
 func formOf(f norm.Form, s string) string {
 	out := f.String(s)
 	if strings.Count(out, graphemeJoiner) == strings.Count(s, graphemeJoiner) {
@@ -21,8 +21,8 @@ func formOf(f norm.Form, s string) string {
 	return formByRune(f, s)
 }
 
-// formByRune is the normalization as Unicode defines it, in three steps. It is
-// slow, and there for runs that are too long for x/text.
+// formByRune normalizes in the three steps of the Unicode standard: decompose, reorder,
+// compose. It is slow and only used for runs of marks too long for x/text.
 func formByRune(f norm.Form, s string) string {
 	apart := norm.NFD
 	if f == norm.NFKC || f == norm.NFKD {
@@ -52,14 +52,14 @@ func formByRune(f norm.Form, s string) string {
 	return b.String()
 }
 
-// A classedRune is a character and its canonical combining class.
+// classedRune is a character and its canonical combining class.
 type classedRune struct {
 	rune
 	class uint8
 }
 
-// compose joins each starter with the marks after it that it has a composition
-// with, unless a mark of the same class stands between.
+// compose combines each starter with the marks after it if a composition exists and no
+// mark of the same class is in between.
 func compose(runes []classedRune) []classedRune {
 	out := runes[:0]
 	starter := -1

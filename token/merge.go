@@ -1,11 +1,10 @@
 package token
 
-// scanLimit is the length up to which looking at every pair for the best one
-// beats keeping the pairs in a heap.
+// scanLimit is the length up to which scanning all pairs is faster than a heap.
 const scanLimit = 64
 
-// mergeSymbols merges symbols in place, the pair of best rank first and the
-// leftmost among equals, and returns how many are left.
+// mergeSymbols merges symbols in place and returns the number of symbols left. The pair
+// with the best rank merges first; the leftmost pair wins a tie.
 func mergeSymbols(merges *mergeTable, symbols []int32) int {
 	if len(symbols) < 2 {
 		return len(symbols)
@@ -44,8 +43,8 @@ func mergeSymbols(merges *mergeTable, symbols []int32) int {
 	}
 }
 
-// A mergeHeap merges long words: a linked list of symbols and a heap of the
-// merges that were possible when they were pushed.
+// mergeHeap merges long words. It keeps a linked list of symbols and a heap of merges
+// that were possible when they were pushed.
 type mergeHeap struct {
 	merges     *mergeTable
 	symbols    []int32
@@ -53,7 +52,7 @@ type mergeHeap struct {
 	heap       []candidate
 }
 
-// A candidate is a merge of the symbol at pos with its right neighbour.
+// candidate is a merge of the symbol at pos with its right neighbour.
 type candidate struct {
 	merge uint64 // rank<<32 | merged id
 	pos   int32
@@ -80,7 +79,7 @@ func newMergeHeap(merges *mergeTable, symbols []int32) *mergeHeap {
 	return h
 }
 
-// run merges until nothing merges any more and closes the gaps.
+// run merges until no pair merges, then closes the gaps.
 func (h *mergeHeap) run() int {
 	for len(h.heap) > 0 {
 		c := h.pop()
@@ -88,8 +87,8 @@ func (h *mergeHeap) run() int {
 		if h.symbols[c.pos] == noToken || right < 0 {
 			continue
 		}
-		// The neighbours may have merged since: the candidate holds only
-		// while its pair still makes the same token.
+		// The neighbours may have merged since the push. The candidate is valid only if
+		// its pair still merges into the same token.
 		if m := h.merges.get(h.symbols[c.pos], h.symbols[right]); uint32(m) != uint32(c.merge) || m == noMerge {
 			continue
 		}
@@ -113,7 +112,7 @@ func (h *mergeHeap) run() int {
 	return n
 }
 
-// push adds the merge of the symbol at pos and its neighbour, if there is one.
+// push adds the merge of the symbol at pos and its right neighbour, if that pair merges.
 func (h *mergeHeap) push(pos int32) {
 	m := h.merges.get(h.symbols[pos], h.symbols[h.next[pos]])
 	if m == noMerge {

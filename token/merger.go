@@ -6,17 +6,18 @@ import (
 	"fmt"
 )
 
-// A merger collects the merges of a definition from pairs of texts, best first.
+// merger collects the merges of a definition from pairs of texts, best first.
 type merger struct {
 	*definition
 	spell  spelling
 	joined []byte
 	rules  []mergeRule
+	// literals are the tokens that the vocabulary's lookup does not find.
+	literals map[string]int32
 }
 
 type mergeRule struct{ left, right, merged int32 }
 
-// add notes that left and right merge.
 func (m *merger) add(left, right []byte) error {
 	l, err := m.id(left)
 	if err != nil {
@@ -26,7 +27,7 @@ func (m *merger) add(left, right []byte) error {
 	if err != nil {
 		return err
 	}
-	// The mark of a continuing token does not stand inside the merged one.
+	// The prefix of a continuing token does not appear inside the merged token.
 	rest, _ := bytes.CutPrefix(right, []byte(m.Model.ContinuingPrefix))
 	m.joined = append(append(m.joined[:0], left...), rest...)
 	merged, err := m.id(m.joined)
@@ -37,17 +38,18 @@ func (m *merger) add(left, right []byte) error {
 	return nil
 }
 
-// table is the merges collected.
+// table builds the merge table.
 func (m *merger) table() mergeTable {
 	t := newMergeTable(len(m.rules))
 	for rank, r := range m.rules {
 		t.set(r.left, r.right, int32(rank), r.merged)
 	}
+	t.check()
 	return t
 }
 
 func (m *merger) id(text []byte) (int32, error) {
-	m.spell.arena = m.spell.arena[:0] // the last result is not needed any more
+	m.spell.arena = m.spell.arena[:0] // the previous result is no longer needed
 	spelled, ok := m.spell.bytes(text)
 	if ok {
 		var id int32
@@ -55,10 +57,8 @@ func (m *merger) id(text []byte) (int32, error) {
 			return id, nil
 		}
 	}
-	for _, id := range m.literals {
-		if bytes.Equal(m.vocab.text(id), text) {
-			return id, nil
-		}
+	if id, ok := m.literals[string(text)]; ok {
+		return id, nil
 	}
 	return 0, fmt.Errorf("token %q is not in the vocabulary", text)
 }
@@ -69,7 +69,7 @@ func (s *tableScanner) mergePair() (left, right []byte, err error) {
 		s.texts[0], _ = s.String(s.texts[0][:0])
 		left, right, ok := bytes.Cut(s.texts[0], []byte{' '})
 		if !ok || bytes.IndexByte(right, ' ') >= 0 {
-			return nil, nil, fmt.Errorf("%q is not two tokens and a space between", s.texts[0])
+			return nil, nil, fmt.Errorf("%q is not two tokens separated by a space", s.texts[0])
 		}
 		return left, right, nil
 	}

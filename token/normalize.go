@@ -7,10 +7,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A normalizer rewrites text before it is cut.
+// normalizer rewrites text before pre-tokenization.
 type normalizer func(string) string
 
-// newNormalizers makes the steps of the normalizer of a tokenizer.json.
+// newNormalizers builds the normalizer steps of a tokenizer.json.
 func newNormalizers(c component) ([]normalizer, error) {
 	parts, err := c.sequence("normalizers")
 	if err != nil {
@@ -59,8 +59,8 @@ func newNormalizer(c component) (normalizer, error) {
 	return nil, c.unsupported()
 }
 
-// formNormalizer leaves alone the characters that are too new for the
-// reference implementation: to it they are letters that combine with nothing.
+// formNormalizer leaves characters unchanged if they are newer than the Unicode tables of
+// the reference implementation, which treats them as letters that combine with nothing.
 func formNormalizer(f norm.Form) normalizer {
 	tooNew := newCombiningRunes
 	if f == norm.NFKC || f == norm.NFKD {
@@ -87,8 +87,8 @@ func formNormalizer(f norm.Form) normalizer {
 	}
 }
 
-// lowercase maps each character on its own; the dotted capital I is the one
-// whose lower case is two characters.
+// lowercase maps each character on its own. The dotted capital I is special because its
+// lower case is two characters.
 func lowercase(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r == 'İ' }) {
 		return strings.Map(toLower, s)
@@ -105,7 +105,7 @@ func removeRunes(s string, drop func(rune) bool) string {
 	}, s)
 }
 
-// nmtRune drops control characters and turns other white space into spaces.
+// nmtRune removes control characters and turns other white space into spaces.
 func nmtRune(r rune) rune {
 	switch {
 	case r >= 0x01 && r <= 0x08, r == 0x0b, r >= 0x0e && r <= 0x1f, r == 0x7f, r == 0x8f, r == 0x9f:
@@ -143,6 +143,9 @@ func newPrependNormalizer(c component) (normalizer, error) {
 	if err := c.decode(&o); err != nil {
 		return nil, err
 	}
+	if err := checkLength(c.field+".prepend", len(o.Prepend), maxContent); err != nil {
+		return nil, err
+	}
 	return func(s string) string {
 		if s == "" {
 			return s
@@ -157,6 +160,9 @@ func newReplaceNormalizer(c component) (normalizer, error) {
 		Content string      `json:"content"`
 	}
 	if err := c.decode(&o); err != nil {
+		return nil, err
+	}
+	if err := checkLength(c.field+".content", len(o.Content), maxContent); err != nil {
 		return nil, err
 	}
 	if p := o.Pattern.String; p != nil && *p != "" {
@@ -211,7 +217,7 @@ func newBertNormalizer(c component) (normalizer, error) {
 	}, nil
 }
 
-// cleanRune drops what is no text and makes all white space a space.
+// cleanRune removes characters that are not text and turns white space into spaces.
 func cleanRune(r rune) rune {
 	switch {
 	case r == '\t', r == '\n', r == '\r':
@@ -224,8 +230,8 @@ func cleanRune(r rune) rune {
 	return r
 }
 
-// chineseRunes are the blocks of ideographs that BERT sets apart, with the gap
-// the reference implementation has in them.
+// chineseRunes are the ideograph blocks BERT surrounds with spaces. The gap in the ranges
+// is copied from the reference implementation.
 var chineseRunes = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{Lo: 0x3400, Hi: 0x4dbf, Stride: 1},

@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// makeCharsMap lays out a character map for a few keys: a double-array trie in
-// which each node gets a block of 256 units of its own.
+// makeCharsMap builds a character map for a few keys: a double-array trie with a separate
+// block of 256 units for each node.
 func makeCharsMap(replacements map[string]string) []byte {
 	var text []byte
 	type node struct {
 		children map[byte]*node
-		value    int // of the key that ends here, or -1
+		value    int // value of the key that ends here, or -1
 	}
 	root := &node{map[byte]*node{}, -1}
 	for _, key := range slices.Sorted(maps.Keys(replacements)) {
@@ -60,9 +60,9 @@ func TestNormalizers(t *testing.T) {
 	for _, test := range []struct{ normalizer, text, want string }{
 		{`{"type":"NFC"}`, "e\u0301 ﬁ", "é ﬁ"},
 		{`{"type":"NFD"}`, "é", "e\u0301"},
-		{`{"type":"NFKC"}`, "ﬁ① \U00010781", "fi1 \U00010781"}, // the last is too new for the reference
+		{`{"type":"NFKC"}`, "ﬁ① \U00010781", "fi1 \U00010781"}, // the last character is too new for the reference
 		{`{"type":"NFKD"}`, "ﬁé", "fie\u0301"},
-		{`{"type":"NFC"}`, "x\u0301\u08d1\u0323", "x\u0301\u08d1\u0323"}, // so is the mark in the middle
+		{`{"type":"NFC"}`, "x\u0301\u08d1\u0323", "x\u0301\u08d1\u0323"}, // the middle mark is too new for the reference
 		{`{"type":"NFC"}`, "e" + strings.Repeat("\u0301", 40) + "x", "é" + strings.Repeat("\u0301", 39) + "x"},
 		{`{"type":"NFC"}`, strings.Repeat("\u0301\u0323", 20) + " \u1100\u1161\u11a8", strings.Repeat("\u0323", 20) + strings.Repeat("\u0301", 20) + " 각"},
 		{`{"type":"NFKD"}`, "ﬁ" + strings.Repeat("\u0344", 20), "fi" + strings.Repeat("\u0308\u0301", 20)},
@@ -142,7 +142,7 @@ func TestPreTokenizers(t *testing.T) {
 		{`{"type":"ByteLevel","add_prefix_space":true}`, "it's a  b", " it|'s| a| | b"},
 		{`{"type":"Split","pattern":{"String":"b"},"behavior":"Removed","invert":true}`, "abcb", "b|b"},
 		{`{"type":"Split","pattern":{"Regex":"\\p{Lo}+"},"behavior":"Isolated"}`, "a𐗀中b", "a|𐗀中|b"},          // a letter of Unicode 16
-		{`{"type":"Split","pattern":{"Regex":"(?<=a)b"},"behavior":"Isolated"}`, "ab éab b", "a|b| éa|b| b"}, // by the general engine
+		{`{"type":"Split","pattern":{"Regex":"(?<=a)b"},"behavior":"Isolated"}`, "ab éab b", "a|b| éa|b| b"}, // handled by the general engine
 	} {
 		c, _, err := newComponent(json.RawMessage(test.pre), "pre_tokenizer")
 		if err != nil {

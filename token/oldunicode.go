@@ -7,11 +7,11 @@ import (
 	"unicode"
 )
 
-// The reference implementation decides some things by tables of Unicode 8 and
-// 9, long out of date. To count as it does, characters that were assigned or
-// reclassified since are kept apart here, as hexadecimal ranges.
+// The reference implementation uses tables of Unicode 8 and 9 for some decisions. To
+// count the same tokens, the constants below list the characters assigned or reclassified
+// since then, as hexadecimal ranges.
 
-// newNonspacingMarks are of category Mn, but accent stripping leaves them.
+// newNonspacingMarks are characters of category Mn that accent stripping keeps.
 const newNonspacingMarks = `
 7fd 898-89f 8ca-8e1 9fe afa-aff b55 c04 c3c d00 d3b-d3c d81 eba ece 180f 1885-1886 1abf-1ace 1df6-1dfb
 a82c a8c5 a8ff a9bd 10d24-10d27 10eab-10eac 10efd-10eff 10f46-10f50 10f82-10f85 11070 11073-11074 110c2
@@ -23,7 +23,7 @@ a82c a8c5 a8ff a9bd 10d24-10d27 10eab-10eac 10efd-10eff 10f46-10f50 10f82-10f85 
 1e008-1e018 1e01b-1e021 1e023-1e024 1e026-1e02a 1e08f 1e130-1e136 1e2ae 1e2ec-1e2ef 1e4ec-1e4ef
 1e944-1e94a`
 
-// newMarks are of category M, but are no combining marks to StripAccents.
+// newMarks are characters of category M that StripAccents keeps.
 const newMarks = `
 7fd 898-89f 8ca-8d3 9fe afa-aff b55 c04 c3c cf3 d00 d3b-d3c d81 eba ece 1715 180f 1abf-1ace 1cf7
 1df6-1dfa a82c a8ff 10d24-10d27 10eab-10eac 10efd-10eff 10f46-10f50 10f82-10f85 11070 11073-11074 110c2
@@ -33,18 +33,19 @@ const newMarks = `
 11ef3-11ef6 11f00-11f01 11f03 11f34-11f3a 11f3e-11f42 13440 13447-13455 16f4f 16f7f-16f87 16fe4
 16ff0-16ff1 1cf00-1cf2d 1cf30-1cf46 1e08f 1e130-1e136 1e2ae 1e2ec-1e2ef 1e4ec-1e4ef`
 
-// newFormats are of category Cf, but text cleaning leaves them.
+// newFormats are characters of category Cf that text cleaning keeps.
 const newFormats = `
 890-891 8e2 110cd 13430-1343f`
 
-// newCombining have a combining class that is not known, or take part in a
-// composition that is not: to normalization they are like any letter.
+// newCombining are characters whose combining class or composition the reference does not
+// know. Its normalization treats them as letters.
 const newCombining = `
 7fd 898-89f 8ca-8d3 9fe c3c d3b-d3c eba 1715 1abf-1ace 1df6-1dfa a82c 10d24-10d27 10eab-10eac 10efd-10eff
 10f46-10f50 10f82-10f85 11070 1133b 1145e 11839-1183a 11930 11938 1193d-1193e 11943 119e0 11a34 11a47 11a99
 11d42 11d44-11d45 11d97 11f41-11f42 16ff0-16ff1 1e08f 1e130-1e136 1e2ae 1e2ec-1e2ef 1e4ec-1e4ef`
 
-// newCompatibility have a compatibility decomposition that is not applied.
+// newCompatibility are characters whose compatibility decomposition the reference does
+// not apply.
 const newCompatibility = `
 32ff a7f2-a7f4 ab69 10781-10785 10787-107b0 107b2-107ba 1e030-1e06d 1f16c 1fbf0-1fbf9`
 
@@ -53,7 +54,6 @@ var (
 	newCompatibilityRunes = sync.OnceValue(func() *runeSet { return parseRanges(newCombining + newCompatibility) })
 )
 
-// parseRanges reads hexadecimal ranges.
 func parseRanges(text string) *runeSet {
 	s := &runeSet{}
 	for field := range strings.FieldsSeq(text) {
@@ -66,21 +66,21 @@ func parseRanges(text string) *runeSet {
 	return s
 }
 
-// accentRunes is what stripping accents off decomposed text removes.
+// accentRunes are the characters that accent stripping removes from decomposed text.
 var accentRunes = sync.OnceValue(func() *runeSet {
 	s := newerRemoved("Mn", newNonspacingMarks)
-	s.add(0x1734, 0x1734, 1) // a spacing mark by now
+	s.add(0x1734, 0x1734, 1) // a spacing mark in newer versions of Unicode
 	return s
 })
 
-// markRunes is what StripAccents removes.
+// markRunes are the characters StripAccents removes.
 var markRunes = sync.OnceValue(func() *runeSet {
 	s := newerRemoved("M", newMarks)
-	s.add(0x1cf2, 0x1cf3, 1) // letters by now
+	s.add(0x1cf2, 0x1cf3, 1) // letters in newer versions of Unicode
 	return s
 })
 
-// uncleanRunes is what cleaning a text for BERT removes.
+// uncleanRunes are the characters BERT's text cleaning removes.
 var uncleanRunes = sync.OnceValue(func() *runeSet {
 	s := newerRemoved("Cf", newFormats)
 	s.addTable(unicode.Cc)
@@ -89,7 +89,7 @@ var uncleanRunes = sync.OnceValue(func() *runeSet {
 	return s
 })
 
-// newerRemoved is a category of Unicode 15 without the ranges in newer.
+// newerRemoved returns a category of Unicode 15 without the ranges in newer.
 func newerRemoved(category, newer string) *runeSet {
 	s := &runeSet{}
 	s.addTable(unicode.Categories[category])
@@ -99,7 +99,7 @@ func newerRemoved(category, newer string) *runeSet {
 	return s
 }
 
-// toLower is unicode.ToLower with the pairs that Unicode 16 and 17 added.
+// toLower is unicode.ToLower plus the pairs added by Unicode 16 and 17.
 func toLower(r rune) rune {
 	switch {
 	case r < 0x1c89:

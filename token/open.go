@@ -10,17 +10,17 @@ import (
 )
 
 var (
-	// Files are the files of a model that hold its tokenizer, best first.
+	// Files are the names of tokenizer files in a model directory, best first.
 	Files = []string{"tokenizer.json", "tekken.json", "tokenizer.model", "tiktoken.model", "spiece.model", "qwen.tiktoken"}
-	// TemplateFiles are the files of a model that may hold its chat template.
+	// TemplateFiles are the names of files in a model directory that may contain its chat
+	// template.
 	TemplateFiles = []string{"chat_template.jinja", "chat_template.json", configFile}
 )
 
-// Open loads a tokenizer from a file, or from the one in a directory that holds
-// a model: a tokenizer.json, a tekken.json, a SentencePiece .model or a tiktoken
-// rank file, whichever its contents are. The tables made from the file are kept
-// in cacheDir, and the next load reads them from there, many times as fast; an
-// empty cacheDir keeps none.
+// Open loads a tokenizer from a file or from a model directory. It detects the format by
+// the contents: tokenizer.json, tekken.json, a SentencePiece .model or a tiktoken rank
+// file. Open keeps compiled tables in cacheDir, so that the next load is many times
+// faster. If cacheDir is empty, there is no cache.
 func Open(path, cacheDir string) (*Tokenizer, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -40,7 +40,7 @@ func Open(path, cacheDir string) (*Tokenizer, error) {
 	return nil, fmt.Errorf("load a tokenizer: %s has none of %s: %w", path, strings.Join(Files, ", "), fs.ErrNotExist)
 }
 
-// Of says in the name of the tokenizer which model it belongs to.
+// Of adds the model to the name of the tokenizer.
 func (t *Tokenizer) Of(model string) *Tokenizer {
 	t.name = filepath.Base(t.name) + " of " + model
 	return t

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestChatTemplatesSameAsPython renders the chat templates of real models.
+// TestChatTemplatesSameAsPython compares rendered chat templates of real models with
+// Python's Jinja.
 func TestChatTemplatesSameAsPython(t *testing.T) {
 	o := newOracle(t)
 	now := time.Date(2026, 11, 15, 8, 0, 0, 0, time.UTC)
@@ -63,7 +64,7 @@ func TestChatTemplatesSameAsPython(t *testing.T) {
 	}
 }
 
-// lower is messages as JSON has them.
+// lower returns messages with lower-case JSON keys.
 func lower(messages []Message) []map[string]string {
 	out := []map[string]string{}
 	for _, m := range messages {

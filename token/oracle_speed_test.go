@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// processorTime is what this process has used of the processor so far: on a
-// machine shared with others, seconds on the wall say nothing.
+// processorTime returns the CPU time used by this process. Wall-clock time is meaningless
+// on a shared machine.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
@@ -21,7 +21,7 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// fastest is the least processor time of three runs of f.
+// fastest returns the lowest CPU time of three runs of f.
 func fastest(t *testing.T, f func()) time.Duration {
 	t.Helper()
 	best := time.Hour
@@ -34,7 +34,7 @@ func fastest(t *testing.T, f func()) time.Duration {
 	return best
 }
 
-// TestSpeedAgainstHuggingFace compares processor time on English.
+// TestSpeedAgainstHuggingFace compares CPU time on English text.
 func TestSpeedAgainstHuggingFace(t *testing.T) {
 	o := newOracle(t)
 	text := englishText(1 << 20)
@@ -66,8 +66,8 @@ func TestSpeedAgainstHuggingFace(t *testing.T) {
 	}
 }
 
-// TestScalesOverCores: work for several goroutines costs no more processor
-// time than the same work for one.
+// TestScalesOverCores checks that several goroutines use no more CPU time than one
+// goroutine for the same work.
 func TestScalesOverCores(t *testing.T) {
 	newOracle(t)
 	tok, err := load(vocabularyFile("llama3_2"), "")
@@ -95,7 +95,7 @@ func TestScalesOverCores(t *testing.T) {
 	}
 }
 
-// TestLoadTime: a large vocabulary loads fast, and from a cache at once.
+// TestLoadTime checks that a large vocabulary loads fast, and much faster from the cache.
 func TestLoadTime(t *testing.T) {
 	newOracle(t)
 	builtin := fastest(t, func() {
@@ -132,7 +132,7 @@ func TestLoadTime(t *testing.T) {
 	}
 }
 
-// TestManyPrompts makes a benchmark's worth of prompts and counts every tenth again.
+// TestManyPrompts generates as many prompts as a benchmark needs and counts every tenth.
 func TestManyPrompts(t *testing.T) {
 	newOracle(t)
 	tok, err := load(vocabularyFile("llama3_2"), "")
@@ -152,7 +152,7 @@ func TestManyPrompts(t *testing.T) {
 		const workers = 2
 		for w := range uint64(workers) {
 			group.Go(func() {
-				var buffer []byte // one at a time: they are never all in memory
+				var buffer []byte // one prompt at a time, because all of them would not fit in memory
 				for i := w; i < size.prompts; i += workers {
 					buffer = p.appendText(buffer[:0], i, size.tokens)
 				}

@@ -23,23 +23,23 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// The oracle and the vocabularies are installed here, by name, once.
+// The oracle and the vocabularies are installed here once.
 const oracleDir = "../.cache/token"
 
-// vocabularies are the packages that carry the tokenizer.json of real models.
+// vocabularies are packages that contain the tokenizer.json of real models.
 var vocabularies = []string{
 	"gpt2", "gpt4", "gpt4o", "text_davinci002", "claude", "llama2", "llama3_1", "llama3_2", "qwen1_5", "qwen2_5", "qwen3",
 	"deepseek_v3", "gemma", "gemma2", "gemma3", "mistral_nemo", "command_r_plus", "internlm2", "baichuan2", "yi",
 }
 
-// Modules that carry what no package of another kind does: the Unigram models of
-// ALBERT and XLNet, and the tiktoken files of Llama 3 and Kimi K2.
+// These modules contain formats no other package has: the Unigram models of ALBERT and
+// XLNet, and the tiktoken files of Llama 3 and Kimi K2.
 const (
 	unigramModels = "github.com/nlpodyssey/cybertron@v0.2.1/pkg/tokenizers/sentencepiece/internal/sentencepiece/test_data/*.model"
 	rankFiles     = "github.com/daulet/tokenizers@v1.24.0/test/data/*/tiktoken.model"
 )
 
-// inModules is the files of modules that match the pattern.
+// inModules returns the files in modules that match the pattern.
 func inModules(t *testing.T, pattern string, atLeast int) []string {
 	t.Helper()
 	root, err := exec.Command("go", "env", "GOMODCACHE").Output()
@@ -53,8 +53,8 @@ func inModules(t *testing.T, pattern string, atLeast int) []string {
 	return files
 }
 
-// tried are the vocabularies to install and compare: with -short, one of each
-// kind that is in common use.
+// tried returns the vocabularies to install and compare. With -short it returns one of
+// each common kind.
 func tried() []string {
 	if testing.Short() {
 		return []string{"gpt2", "llama3_2", "gemma2"}
@@ -105,7 +105,7 @@ cmp -s "$2" made/converted || { py/bin/python "$2" made $(go env GOMODCACHE)/` +
 	return nil
 })
 
-// An oracle is a process that answers with what the reference makes of texts.
+// oracle is a process that runs the reference implementation.
 type oracle struct {
 	in  io.WriteCloser
 	out *bufio.Reader
@@ -136,7 +136,6 @@ func newOracle(t *testing.T) *oracle {
 	return &oracle{in, bufio.NewReaderSize(out, 1<<20)}
 }
 
-// An oracleAnswer is what comes back.
 type oracleAnswer struct {
 	IDs        [][]int32 `json:"ids"`
 	Decoded    []string  `json:"decoded"`
@@ -149,7 +148,7 @@ type oracleAnswer struct {
 
 func (o *oracle) ask(t *testing.T, request map[string]any) oracleAnswer {
 	t.Helper()
-	b, err := json.Marshal(request) // which sends U+FFFD for each byte that is not UTF-8
+	b, err := json.Marshal(request) // Marshal sends U+FFFD for each invalid byte
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,8 +177,8 @@ func TestSameAsHuggingFace(t *testing.T) {
 	}
 }
 
-// TestSameAsHuggingFaceMade is for the kinds of model no package carries:
-// Unigram, WordPiece and BPE with marks inside words, trained by the reference.
+// TestSameAsHuggingFaceMade covers models no package contains, trained by the reference:
+// Unigram, WordPiece, and BPE with marks inside words.
 func TestSameAsHuggingFaceMade(t *testing.T) {
 	o := newOracle(t)
 	files, err := filepath.Glob(oracleDir + "/made/*.json")
@@ -202,7 +201,7 @@ func TestSameAsSentencePiece(t *testing.T) {
 		files = append(files, found...)
 	}
 	files = append(files, inModules(t, unigramModels, 2)...)
-	files = append(files, oracleDir+"/extra/ai21_tokenizer/resources/j2-tokenizer/j2-tokenizer.model") // whose runs of spaces tie
+	files = append(files, oracleDir+"/extra/ai21_tokenizer/resources/j2-tokenizer/j2-tokenizer.model") // a model whose runs of spaces tie
 	for _, path := range files {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			tok, err := load(path, "")
@@ -214,8 +213,8 @@ func TestSameAsSentencePiece(t *testing.T) {
 	}
 }
 
-// TestSameAsMistral is for tekken.json: real ones, and one of a later version,
-// which lists its special tokens.
+// TestSameAsMistral covers tekken.json: real files, and a file of a later version with a
+// list of special tokens.
 func TestSameAsMistral(t *testing.T) {
 	o := newOracle(t)
 	files, err := filepath.Glob(oracleDir + "/extra/mistral_common/data/tekken*.json")
@@ -245,7 +244,8 @@ func TestSameAsMistral(t *testing.T) {
 	}
 }
 
-// laterTekken is a tekken.json with a smaller vocabulary and other special tokens.
+// laterTekken writes a tekken.json with a smaller vocabulary and different special
+// tokens.
 func laterTekken(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -273,8 +273,8 @@ func laterTekken(t *testing.T, path string) string {
 	return later
 }
 
-// The tables that come with the program give what tiktoken makes of them; that
-// they are the published ones is for the test of package ranks.
+// TestSameAsTiktoken checks that the built-in tables encode like tiktoken. Package ranks
+// tests that the tables are the published ones.
 func TestSameAsTiktoken(t *testing.T) {
 	o := newOracle(t)
 	for _, encoding := range encodingNames() {
@@ -288,7 +288,8 @@ func TestSameAsTiktoken(t *testing.T) {
 	}
 }
 
-// Rank files of models that are not OpenAI's, made from their vocabularies.
+// TestSameAsTiktokenFile covers rank files of models by other vendors, made from their
+// vocabularies.
 func TestSameAsTiktokenFile(t *testing.T) {
 	o := newOracle(t)
 	for vocabulary, encoding := range map[string]string{"gpt4": "cl100k_base", "llama3_2": "llama3", "qwen2_5": "qwen"} {
@@ -304,11 +305,11 @@ func TestSameAsTiktokenFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			request := map[string]any{"kind": "tiktoken", "file": path, "encoding": encoding}
-			if spec.builtin == nil { // which the reference has no name for
+			if spec.builtin == nil { // the reference has no name for this encoding
 				request["pattern"], request["specials"] = spec.pattern, spec.specials
 			}
 			compareIDs(t, o, tok, request)
-			for name, text := range corpus { // the pattern is the model's own
+			for name, text := range corpus { // the pattern belongs to the model
 				if got, want := tok.Encode(text, true), hf.Encode(text, true); spec.builtin == nil && norm.NFC.IsNormalString(text) && !slices.Equal(got, want) {
 					t.Errorf("%s: %v, want %v", name, got, want)
 				}
@@ -317,7 +318,8 @@ func TestSameAsTiktokenFile(t *testing.T) {
 	}
 }
 
-// Rank files as they are published, with the special tokens listed beside them.
+// TestSameAsTiktokenPublished covers published rank files with their lists of special
+// tokens.
 func TestSameAsTiktokenPublished(t *testing.T) {
 	o := newOracle(t)
 	for _, path := range inModules(t, rankFiles, 2) {
@@ -339,7 +341,8 @@ func TestSameAsTiktokenPublished(t *testing.T) {
 	}
 }
 
-// The names of OpenAI's models lead to the encodings that tiktoken has for them.
+// TestSameAsTiktokenNames checks that the names of OpenAI's models map to the same
+// encodings as in tiktoken.
 func TestSameAsTiktokenNames(t *testing.T) {
 	var names []string
 	for _, m := range modelEncodings {
@@ -357,7 +360,8 @@ func TestSameAsTiktokenNames(t *testing.T) {
 	}
 }
 
-// Runs of marks that are longer than any script has.
+// TestSameAsHuggingFaceMarks covers runs of combining marks longer than in any real
+// script.
 func TestSameAsHuggingFaceMarks(t *testing.T) {
 	o := newOracle(t)
 	r := rand.New(rand.NewPCG(3, 4))
@@ -394,7 +398,7 @@ func TestSameAsHuggingFaceMarks(t *testing.T) {
 	}
 }
 
-// writeRanks writes the rank file of an encoding from a vocabulary.
+// writeRanks writes an encoding's rank file from a vocabulary.
 func writeRanks(t *testing.T, tok *Tokenizer, spec *encodingSpec) string {
 	t.Helper()
 	var b strings.Builder
@@ -440,7 +444,7 @@ func compareIDs(t *testing.T, o *oracle, tok *Tokenizer, request map[string]any)
 	t.Logf("%d texts the same", len(texts))
 }
 
-// randomTexts is how many random texts each vocabulary is tried on.
+// randomTexts returns the number of random texts for each vocabulary.
 func randomTexts() int {
 	if testing.Short() {
 		return 2_000
@@ -491,8 +495,8 @@ func compareToOracle(t *testing.T, o *oracle, path string, n int) {
 	t.Logf("%d texts the same", len(texts))
 }
 
-// randomText is a text made of what trips tokenizers up. tokens are texts of
-// the vocabulary at hand.
+// randomText returns a text made of inputs that are hard for tokenizers. tokens are texts
+// of the vocabulary under test.
 func randomText(r *rand.Rand, tokens []string) string {
 	var b strings.Builder
 	for range 1 + r.IntN(12) {
@@ -529,7 +533,7 @@ func randomText(r *rand.Rand, tokens []string) string {
 	return b.String()
 }
 
-// writeRandomRunes writes characters from all of Unicode that is assigned.
+// writeRandomRunes writes characters from all assigned code points.
 func writeRandomRunes(b *strings.Builder, r *rand.Rand, n int) {
 	for n > 0 {
 		limit := []int{0x250, 0x800, 0x3000, 0x10000, 0x20000, unicode.MaxRune}[r.IntN(6)]
@@ -541,7 +545,7 @@ func writeRandomRunes(b *strings.Builder, r *rand.Rand, n int) {
 	}
 }
 
-// spellings is the texts of the tokens of a vocabulary.
+// spellings returns the texts of all tokens of a vocabulary.
 func spellings(tok *Tokenizer) []string {
 	var all []string
 	for id := range int32(tok.VocabSize()) {

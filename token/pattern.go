@@ -2,23 +2,23 @@ package token
 
 import "unicode/utf8"
 
-// A pattern is a regular expression of the kind tokenizers cut text with:
-// alternatives of sequences of repeated character sets. It says the same as a
-// general engine would, and runs many times as fast.
+// pattern is a regular expression of the kind tokenizers use to split text: alternatives
+// of sequences of repeated character sets. It matches like a general engine and is many
+// times faster.
 type pattern struct {
 	alternatives []sequence
 }
 
-// A sequence is what one alternative matches, one atom after another.
+// sequence is one alternative: atoms matched one after another.
 type sequence []atom
 
-// An atom is one repeated set of characters, a look ahead, or a group.
+// atom is a repeated character set, a negative lookahead or a group.
 type atom struct {
 	kind       atomKind
 	set        *runeSet
-	min, max   int // repetitions; max is -1 for any number
+	min, max   int // repetitions; max is -1 if unlimited
 	possessive bool
-	group      []sequence // of fixed atoms only, so each has one way to match
+	group      []sequence // sequences of fixed length, so each matches in one way only
 }
 
 type atomKind uint8
@@ -30,12 +30,13 @@ const (
 	atomGroup             // (?:a|b), once or optional
 )
 
-// find returns the first match at or after i, as start and end; start is
-// len(s) when there is none. Empty matches are passed over.
-func (p *pattern) find(s string, i int) (start, end int) {
+// find returns the start and end of the first match at or after i. start is len(s) if
+// there is no match. Empty matches are skipped.
+func (p *pattern) find(s string, i int, steps *int) (start, end int) {
 	for i < len(s) {
+		*steps -= len(p.alternatives)
 		for k := range p.alternatives {
-			if end := p.alternatives[k].match(s, i); end > i {
+			if end := p.alternatives[k].match(s, i, steps); end > i {
 				return i, end
 			}
 		}
@@ -43,6 +44,10 @@ func (p *pattern) find(s string, i int) (start, end int) {
 	}
 	return len(s), len(s)
 }
+
+// newSteps returns the number of steps to find all matches in a text. Expressions of published models take fewer than 10
+// per byte; others may backtrack forever.
+func newSteps(s string) int { return stepsFree + stepsPerByte*len(s) }
 
 func runeSize(s string, i int) int {
 	if s[i] < utf8.RuneSelf {
@@ -52,35 +57,35 @@ func runeSize(s string, i int) int {
 	return size
 }
 
-// match is the end of the match of the sequence at i, or -1.
-func (q sequence) match(s string, i int) int {
+// match returns the end of the match at i, or -1.
+func (q sequence) match(s string, i int, steps *int) int {
 	if len(q) == 0 {
 		return i
 	}
 	a := &q[0]
 	switch a.kind {
 	case atomSet:
-		return q.matchSet(s, i)
+		return q.matchSet(s, i, steps)
 	case atomNotAhead:
 		if i < len(s) {
 			if r, _ := decodeAt(s, i); a.set.has(r) {
 				return -1
 			}
 		}
-		return q[1:].match(s, i)
+		return q[1:].match(s, i, steps)
 	case atomEnd:
 		if i < len(s) {
 			return -1
 		}
-		return q[1:].match(s, i)
+		return q[1:].match(s, i, steps)
 	default:
-		return q.matchGroup(s, i)
+		return q.matchGroup(s, i, steps)
 	}
 }
 
-// matchSet takes as many characters as it may and gives them back one by one
-// while the rest does not match.
-func (q sequence) matchSet(s string, i int) int {
+// matchSet takes as many characters as possible and backtracks one by one until the
+// remaining atoms match.
+func (q sequence) matchSet(s string, i int, steps *int) int {
 	a := &q[0]
 	n := 0
 	at := i
@@ -99,6 +104,9 @@ func (q sequence) matchSet(s string, i int) int {
 		}
 		n++
 	}
+	if *steps -= n + 1; *steps < 0 {
+		beyond("a regular expression takes more than %d steps for each byte of a text", stepsPerByte)
+	}
 	if n < a.min {
 		return -1
 	}
@@ -106,7 +114,7 @@ func (q sequence) matchSet(s string, i int) int {
 		return at
 	}
 	for {
-		if end := q[1:].match(s, at); end >= 0 {
+		if end := q[1:].match(s, at, steps); end >= 0 {
 			return end
 		}
 		if n == a.min || a.possessive {
@@ -118,17 +126,17 @@ func (q sequence) matchSet(s string, i int) int {
 	}
 }
 
-func (q sequence) matchGroup(s string, i int) int {
+func (q sequence) matchGroup(s string, i int, steps *int) int {
 	a := &q[0]
 	for _, g := range a.group {
-		if at := g.match(s, i); at >= 0 {
-			if end := q[1:].match(s, at); end >= 0 {
+		if at := g.match(s, i, steps); at >= 0 {
+			if end := q[1:].match(s, at, steps); end >= 0 {
 				return end
 			}
 		}
 	}
 	if a.min == 0 {
-		return q[1:].match(s, i)
+		return q[1:].match(s, i, steps)
 	}
 	return -1
 }

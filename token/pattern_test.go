@@ -10,7 +10,7 @@ import (
 	"github.com/dlclark/regexp2/v2"
 )
 
-// knownPatterns are those of real tokenizers.
+// knownPatterns are the patterns of real tokenizers.
 var knownPatterns = map[string]string{
 	"gpt2":   byteLevelPattern,
 	"llama3": cl100kPattern,
@@ -24,7 +24,7 @@ var knownPatterns = map[string]string{
 	"clip":       `'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+`,
 }
 
-// oldText keeps to characters that both tables of Unicode agree on.
+// oldText returns random characters on which both Unicode tables agree.
 func oldText(r *rand.Rand) string {
 	alphabet := []rune(" \t\n\r\u00a0\u3000aAzZéÉßſǅʰ中ひカ한ا१12½٣²'’!?-_/\\$€+~`\u0301\u0903😀İı")
 	var b strings.Builder
@@ -39,7 +39,8 @@ func oldText(r *rand.Rand) string {
 	return b.String()
 }
 
-// A pattern must find what a general engine finds.
+// TestPatternSameAsGeneralEngine checks that a pattern finds the same matches as a
+// general engine.
 func TestPatternSameAsGeneralEngine(t *testing.T) {
 	for name, expr := range knownPatterns {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +74,7 @@ func TestPatternBeyond(t *testing.T) {
 func TestPatternClasses(t *testing.T) {
 	for _, test := range []struct {
 		expr, text string
-		want       string // matches, with bars between
+		want       string // matches, separated by bars
 	}{
 		{`[\p{L}&&[^a-m]]+`, "abcxyz nop", "xyz|nop"},
 		{`[^\s\d]+`, "ab 12 c3", "ab|c"},

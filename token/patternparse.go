@@ -8,12 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// errBeyondPattern says that an expression needs a general engine.
+// errBeyondPattern means that an expression needs a general regular expression engine.
 var errBeyondPattern = errors.New("beyond simple patterns")
 
-// parsePattern reads a regular expression. Its error is errBeyondPattern where
-// the expression uses something a pattern does not know.
+// parsePattern parses a regular expression. It returns errBeyondPattern if the expression
+// uses syntax that pattern does not support.
 func parsePattern(expr string) (*pattern, error) {
+	if len(expr) > maxExpression {
+		return nil, fmt.Errorf("pattern of %d bytes, more than %d", len(expr), maxExpression)
+	}
 	p := patternParser{rest: expr}
 	alternatives, err := p.alternatives(false)
 	if err != nil {
@@ -27,10 +30,10 @@ func parsePattern(expr string) (*pattern, error) {
 
 type patternParser struct {
 	rest string
-	fold bool // inside (?i:
+	fold bool // inside (?i:...)
 }
 
-// take consumes prefix if the rest starts with it.
+// take consumes prefix and reports whether the rest started with prefix.
 func (p *patternParser) take(prefix string) bool {
 	rest, ok := strings.CutPrefix(p.rest, prefix)
 	if ok {
@@ -39,7 +42,8 @@ func (p *patternParser) take(prefix string) bool {
 	return ok
 }
 
-// alternatives reads up to the end, or to the closing parenthesis of a group.
+// alternatives parses until the end of the expression, or until the closing parenthesis
+// of a group.
 func (p *patternParser) alternatives(inGroup bool) ([]sequence, error) {
 	var all []sequence
 	for {
@@ -89,8 +93,8 @@ func (p *patternParser) close() error {
 	return nil
 }
 
-// group reads the alternatives of a group. Those of more than one possible
-// length would need backtracking into the group.
+// group parses the alternatives of a group. Alternatives of variable length are rejected
+// because they would need backtracking into the group.
 func (p *patternParser) group(fold bool) (atom, error) {
 	outer := p.fold
 	p.fold = fold
@@ -129,7 +133,7 @@ func (p *patternParser) quantifier(a *atom) error {
 	case p.take("+"):
 		a.min, a.max = 1, -1
 	case p.take("{"):
-		possible = false // {m,n}+ means different things to different engines
+		possible = false // engines disagree about {m,n}+
 		if err := p.bounds(a); err != nil {
 			return err
 		}
@@ -169,7 +173,7 @@ func (p *patternParser) bounds(a *atom) error {
 	return nil
 }
 
-// set reads one character, escape or bracketed class.
+// set parses one character, escape or bracketed class.
 func (p *patternParser) set() (*runeSet, error) {
 	set := &runeSet{}
 	switch {
@@ -194,11 +198,11 @@ func (p *patternParser) set() (*runeSet, error) {
 	return set, nil
 }
 
-// class reads the inside of [...], with nested classes and intersections.
+// class parses the inside of [...], including nested classes and intersections.
 func (p *patternParser) class() (*runeSet, error) {
 	negated := p.take("^")
 	set := &runeSet{}
-	var other *runeSet // left of the last &&
+	var other *runeSet // left operand of the last &&
 	for first := true; !p.take("]"); first = false {
 		if p.take("&&") {
 			if other != nil {
@@ -253,8 +257,8 @@ func (p *patternParser) classItem(set *runeSet, first bool) error {
 	return nil
 }
 
-// classRune reads one character; an escape for a whole set is added to set
-// and gives -1.
+// classRune parses one character. For an escape that stands for several characters, it
+// adds them to set and returns -1.
 func (p *patternParser) classRune(set *runeSet) (rune, error) {
 	if p.rest[0] == '\\' {
 		return p.escape(set)
@@ -264,8 +268,8 @@ func (p *patternParser) classRune(set *runeSet) (rune, error) {
 	return r, nil
 }
 
-// escape reads what follows a backslash and adds it to set. It returns the
-// character, or -1 for a set of characters.
+// escape parses an escape sequence and adds its characters to set. It returns the
+// character, or -1 if the escape stands for several characters.
 func (p *patternParser) escape(set *runeSet) (rune, error) {
 	if len(p.rest) < 2 {
 		return 0, fmt.Errorf("%w: expression ends in a backslash", errBeyondPattern)
@@ -305,7 +309,7 @@ func (p *patternParser) escape(set *runeSet) (rune, error) {
 	return -1, nil
 }
 
-// property reads {Name} or {^Name}.
+// property parses {Name} or {^Name}.
 func (p *patternParser) property(set *runeSet) error {
 	name, rest, ok := strings.Cut(p.rest, "}")
 	if !ok || !strings.HasPrefix(name, "{") {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// surround is the special tokens that a post-processor puts around a text.
+// surround holds the special tokens a post-processor adds before and after a text.
 type surround struct{ before, after []int32 }
 
-// newSurround reads the post-processor of a tokenizer.json. Those that only
+// newSurround reads the post-processor of a tokenizer.json. Post-processors that only
 // adjust offsets add nothing.
 func newSurround(c component) (surround, error) {
 	parts, err := c.sequence("processors")
@@ -23,6 +23,9 @@ func newSurround(c component) (surround, error) {
 		}
 		s.before = append(inner.before, s.before...)
 		s.after = append(s.after, inner.after...)
+		if n := len(s.before) + len(s.after); n > maxSurround {
+			return surround{}, c.errorf("more than %d special tokens around a text", maxSurround)
+		}
 	}
 	return s, nil
 }
@@ -46,7 +49,7 @@ func newSurroundPart(c component) (surround, error) {
 	return surround{}, c.unsupported()
 }
 
-// A namedID is ["[SEP]", 102].
+// namedID is a pair such as ["[SEP]", 102].
 type namedID struct{ id int32 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -90,7 +93,9 @@ func newTemplate(c component) (surround, error) {
 			if !ok {
 				return surround{}, c.errorf("special_tokens: %q is missing", p.SpecialToken.ID)
 			}
-			*into = append(*into, special.IDs...)
+			if *into = append(*into, special.IDs...); len(*into) > maxSurround {
+				return surround{}, c.errorf("more than %d special tokens around a text", maxSurround)
+			}
 		default:
 			return surround{}, c.errorf("single[%d]: neither a special token nor the one sequence", i)
 		}

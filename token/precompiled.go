@@ -9,23 +9,23 @@ import (
 	"unicode/utf8"
 )
 
-// A charsMap is the character map of SentencePiece: a double-array trie from
-// byte sequences to offsets into a table of replacements.
+// charsMap is SentencePiece's character map: a double-array trie from byte sequences to
+// offsets in a table of replacements.
 type charsMap struct {
 	units        []uint32
-	replacements string // each ends in a zero byte
+	replacements string // each ends with a zero byte
 }
 
-// parseCharsMap reads the binary form: the size of the trie in bytes, the
-// trie, the replacements.
+// parseCharsMap parses the binary form: the size of the trie in bytes, the trie, the
+// replacements.
 func parseCharsMap(b []byte) (*charsMap, error) {
 	if len(b) < 4 {
-		return nil, errors.New("character map is cut short")
+		return nil, errors.New("truncated character map")
 	}
 	size := int(binary.LittleEndian.Uint32(b))
 	b = b[4:]
 	if size > len(b) || size%4 != 0 || size == 0 {
-		return nil, errors.New("character map is cut short")
+		return nil, errors.New("truncated character map")
 	}
 	m := &charsMap{units: make([]uint32, size/4), replacements: string(b[size:])}
 	for i := range m.units {
@@ -34,14 +34,14 @@ func parseCharsMap(b []byte) (*charsMap, error) {
 	return m, nil
 }
 
-// The parts of a unit of the trie.
+// These functions decode the parts of a trie unit.
 func unitHasLeaf(u uint32) bool  { return u>>8&1 == 1 }
 func unitValue(u uint32) uint32  { return u &^ (1 << 31) }
 func unitLabel(u uint32) uint32  { return u & (1<<31 | 0xff) }
 func unitOffset(u uint32) uint32 { return u >> 10 << (u & (1 << 9) >> 6) }
 
-// prefixes calls found for each key that s starts with, shortest first, with
-// its length and replacement, until found says false.
+// prefixes calls found with the length and replacement of each key that is a prefix of s,
+// shortest first, until found returns false.
 func (m *charsMap) prefixes(s string, found func(length int, replacement string) bool) {
 	node := unitOffset(m.units[0])
 	for i := range len(s) {
@@ -72,7 +72,7 @@ func (m *charsMap) prefixes(s string, found func(length int, replacement string)
 	}
 }
 
-// shortest is the replacement of the shortest key that s starts with.
+// shortest returns the replacement of the shortest key that is a prefix of s.
 func (m *charsMap) shortest(s string) (replacement string, ok bool) {
 	m.prefixes(s, func(_ int, r string) bool {
 		replacement, ok = r, true
@@ -81,7 +81,7 @@ func (m *charsMap) shortest(s string) (replacement string, ok bool) {
 	return replacement, ok
 }
 
-// longest is the replacement of the longest key that s starts with.
+// longest returns the replacement of the longest key that is a prefix of s.
 func (m *charsMap) longest(s string) (length int, replacement string) {
 	m.prefixes(s, func(n int, r string) bool {
 		length, replacement = n, r
@@ -90,9 +90,9 @@ func (m *charsMap) longest(s string) (length int, replacement string) {
 	return length, replacement
 }
 
-// normalizeClusters applies the map as Hugging Face does: to a short grapheme
-// cluster as a whole if some prefix of it has a replacement, and otherwise to
-// each character.
+// normalizeClusters applies the map like Hugging Face: a short grapheme cluster is
+// replaced as a whole if one of its prefixes has a replacement. Otherwise each character
+// is replaced separately.
 func (m *charsMap) normalizeClusters(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))
@@ -120,13 +120,12 @@ func (m *charsMap) normalizeClusters(s string) string {
 	return b.String()
 }
 
-// maxWholeCluster is the longest cluster in bytes that is looked up whole.
+// maxWholeCluster is the maximum length in bytes of a cluster looked up as a whole.
 const maxWholeCluster = 5
 
-// clusterLength is the length of the grapheme cluster that s starts with. It
-// is exact for clusters up to maxWholeCluster bytes, and no more is needed:
-// longer ones are taken apart anyway, so flags, Hangul and joined emoji, all of
-// which are longer, are left in parts here.
+// clusterLength returns the length of the grapheme cluster at the start of s. The length
+// is exact up to maxWholeCluster bytes. Longer clusters are split anyway, so
+// clusterLength does not join flags, Hangul and emoji sequences, which are all longer.
 func clusterLength(s string) int {
 	if strings.HasPrefix(s, "\r\n") {
 		return 2
@@ -146,7 +145,7 @@ func clusterLength(s string) int {
 	return n
 }
 
-// breaksAlways is CR, LF and Control: nothing attaches to them.
+// breaksAlways reports whether r is CR, LF or Control, which never join a cluster.
 func breaksAlways(r rune) bool {
 	if isPrepend(r) || r == 0x200c || r == 0x200d || r >= 0xe0020 && r <= 0xe007f {
 		return false
@@ -155,7 +154,8 @@ func breaksAlways(r rune) bool {
 		r == 0x180e || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r) && !unicode.Is(unicode.M, r) && !unicode.Is(unicode.L, r)
 }
 
-// isExtender is Extend and SpacingMark: what attaches to the character before.
+// isExtender reports whether r is Extend or SpacingMark and attaches to the character
+// before it.
 func isExtender(r rune) bool {
 	if r < 0x300 {
 		return false
@@ -168,7 +168,7 @@ func isExtender(r rune) bool {
 	return unicode.Is(unicode.M, r) && !unicode.Is(detachedMarks, r)
 }
 
-// detachedMarks are the spacing marks that do not attach.
+// detachedMarks are spacing marks that do not attach.
 var detachedMarks = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{Lo: 0x102b, Hi: 0x102c, Stride: 1},
@@ -186,7 +186,7 @@ var detachedMarks = &unicode.RangeTable{
 	R32: []unicode.Range32{{Lo: 0x11720, Hi: 0x11721, Stride: 1}},
 }
 
-// isPrepend is what attaches to the character after it.
+// isPrepend reports whether r attaches to the character after it.
 func isPrepend(r rune) bool { return unicode.Is(prependRunes, r) }
 
 var prependRunes = &unicode.RangeTable{

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// A piece is a stretch of text on its way to the model. first says that it
-// begins where the whole text began.
+// piece is a section of text on its way to the model. first is set if the piece starts at
+// the beginning of the complete text.
 type piece struct {
 	text  string
 	first bool
 }
 
-// A preTokenizer cuts or rewrites a piece, and emits what becomes of it.
+// preTokenizer splits or rewrites a piece and calls emit for each resulting piece.
 type preTokenizer func(p piece, emit func(piece))
 
-// newPreTokenizers makes the steps of the pre-tokenizer of a tokenizer.json.
-// byteLevel says that the words then are bytes, whatever the text was.
+// newPreTokenizers builds the pre-tokenizer steps of a tokenizer.json. byteLevel is set
+// if the resulting words are bytes.
 func newPreTokenizers(c component) (steps []preTokenizer, byteLevel bool, err error) {
 	parts, err := c.sequence("pretokenizers")
 	if err != nil {
@@ -31,14 +31,14 @@ func newPreTokenizers(c component) (steps []preTokenizer, byteLevel bool, err er
 		if step != nil {
 			steps = append(steps, step)
 		}
-		if byteLevel && i < len(parts)-1 { // the steps that follow see characters for the bytes
+		if byteLevel && i < len(parts)-1 { // later steps see the byte-level characters
 			steps = append(steps, func(p piece, emit func(piece)) { emit(piece{toByteLevel(p.text), p.first}) })
 		}
 	}
 	return steps, byteLevel, nil
 }
 
-// newPreTokenizer makes one step; nil where there is nothing to do.
+// newPreTokenizer builds one step, or nil if the component does nothing.
 func newPreTokenizer(c component) (preTokenizer, error) {
 	switch c.kind {
 	case "ByteLevel":
@@ -67,7 +67,7 @@ func newPreTokenizer(c component) (preTokenizer, error) {
 	return nil, c.unsupported()
 }
 
-// splitAt cuts a text at what find finds.
+// splitAt splits a text at the matches of find.
 func splitAt(find finder, b behavior) preTokenizer {
 	return func(p piece, emit func(piece)) {
 		for _, s := range b.apply(find(nil, p.text)) {
@@ -76,7 +76,7 @@ func splitAt(find finder, b behavior) preTokenizer {
 	}
 }
 
-// byteLevelPattern is how GPT-2 cuts text; ByteLevel has it built in.
+// byteLevelPattern is GPT-2's split pattern, which ByteLevel uses by default.
 const byteLevelPattern = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 
 func newByteLevel(c component) (preTokenizer, error) {
@@ -109,10 +109,11 @@ func newByteLevel(c component) (preTokenizer, error) {
 	}, nil
 }
 
-// cut is splitAt with the matches isolated, without a list of spans.
+// cut is splitAt with isolated matches, without allocating spans.
 func (p *pattern) cut(in piece, emit func(piece)) {
+	steps := newSteps(in.text)
 	for done := 0; done < len(in.text); {
-		start, end := p.find(in.text, done)
+		start, end := p.find(in.text, done, &steps)
 		if done < start {
 			emit(piece{in.text[done:start], in.first && done == 0})
 		}
@@ -133,11 +134,11 @@ func newSplit(c component) (preTokenizer, error) {
 		return nil, err
 	}
 	if !slices.Contains(behaviors, o.Behavior) {
-		return nil, c.errorf("behavior: %q is none of %q", o.Behavior, behaviors)
+		return nil, c.errorf("behavior: %q is not one of %q", o.Behavior, behaviors)
 	}
 	if o.Pattern.Regex != nil && o.Behavior == isolated {
 		if p, err := parsePattern(*o.Pattern.Regex); err == nil {
-			return p.cut, nil // inverted or not, all spans are kept
+			return p.cut, nil // Isolated keeps all spans, inverted or not
 		}
 	}
 	find, err := o.Pattern.finder()
@@ -184,7 +185,7 @@ func newMetaspace(c component) (preTokenizer, error) {
 type metaspaceOptions struct {
 	Replacement string `json:"replacement"`
 	Scheme      string `json:"prepend_scheme"`
-	AddPrefix   *bool  `json:"add_prefix_space"` // what older files have instead of a scheme
+	AddPrefix   *bool  `json:"add_prefix_space"` // used by older files instead of a scheme
 	Split       bool   `json:"split"`
 }
 
@@ -200,7 +201,7 @@ func decodeMetaspace(c component) (metaspaceOptions, error) {
 		}
 	}
 	if !slices.Contains([]string{"always", "first", "never"}, o.Scheme) {
-		return o, c.errorf("prepend_scheme: %q is none of always, first, never", o.Scheme)
+		return o, c.errorf("prepend_scheme: %q is not one of always, first, never", o.Scheme)
 	}
 	if len([]rune(o.Replacement)) != 1 {
 		return o, c.errorf("replacement: %q is not one character", o.Replacement)
@@ -230,7 +231,7 @@ func newPunctuation(c component) (preTokenizer, error) {
 		return nil, err
 	}
 	if !slices.Contains(behaviors, o.Behavior) {
-		return nil, c.errorf("behavior: %q is none of %q", o.Behavior, behaviors)
+		return nil, c.errorf("behavior: %q is not one of %q", o.Behavior, behaviors)
 	}
 	return splitAt(findRunes(isPunctuation), o.Behavior), nil
 }
@@ -248,8 +249,8 @@ func newCharDelimiter(c component) (preTokenizer, error) {
 	return splitAt(findText(o.Delimiter), removed), nil
 }
 
-// findWords finds what lies between words: a word is a run of word characters
-// or a run of others that are no space.
+// findWords matches the white space between words. A word is a run of word characters or
+// a run of other characters except white space.
 func findWords(spans []span, s string) []span {
 	class := func(r rune) int {
 		switch {
@@ -280,7 +281,7 @@ var (
 	splitPunctuation = splitAt(findRunes(isPunctuation), isolated)
 )
 
-// splitBert drops white space and sets each punctuation mark apart.
+// splitBert removes white space and isolates each punctuation mark.
 func splitBert(p piece, emit func(piece)) {
 	splitSpaces(p, func(word piece) { splitPunctuation(word, emit) })
 }

@@ -8,22 +8,24 @@ import (
 )
 
 const (
-	// maxPromptWords bounds the words prompts are made of; a power of two, so
-	// that picking one is a mask.
+	// maxPromptWords is the maximum number of different words in prompts. It is a power
+	// of two, so that a bit mask can pick a word.
 	maxPromptWords = 1 << 12
-	// minPromptWords is the fewest that make prompts worth calling random.
+	// minPromptWords is the minimum number of different words for a prompt to count as
+	// random.
 	minPromptWords = 1 << 4
-	// proofPrompts and proofTokens are the trial that NewPrompts makes.
+	// proofPrompts and proofTokens are the number and length of the prompts NewPrompts
+	// checks.
 	proofPrompts, proofTokens = 32, 512
 )
 
-// Prompts makes random prompts of an exact number of tokens, without counting
-// each: they are made of words that are one token each wherever they stand.
-// Prompt i is a function of the seed and i alone. Safe for concurrent use.
+// Prompts generates random prompts with an exact number of tokens without counting each
+// prompt. A prompt consists of words that are always a single token. Prompt i depends
+// only on the seed and i. Prompts is safe for concurrent use.
 type Prompts struct {
 	seed   uint64
 	firsts []promptWord // may start a text
-	words  []promptWord // each starts with a space; their number is a power of two
+	words  []promptWord // each starts with a space; the length is a power of two
 }
 
 type promptWord struct {
@@ -31,9 +33,8 @@ type promptWord struct {
 	id   int32
 }
 
-// NewPrompts picks the words and proves them: it encodes some prompts and
-// compares. The error says that this vocabulary has no such words; then Fit
-// does the job.
+// NewPrompts picks the words and encodes some prompts to check them. It returns an error
+// if the vocabulary has too few such words; use Fit then.
 func NewPrompts(t *Tokenizer, seed uint64) (*Prompts, error) {
 	p := &Prompts{seed: seed}
 	anchor, ok := promptAnchor(t)
@@ -68,8 +69,8 @@ func NewPrompts(t *Tokenizer, seed uint64) (*Prompts, error) {
 	return p, p.prove(t)
 }
 
-// isPlainWord is for lower-case words of two to twelve ASCII letters: nothing
-// that a pre-tokenizer might cut.
+// isPlainWord reports whether s is a lower-case word of 2 to 12 ASCII letters, which no
+// pre-tokenizer splits.
 func isPlainWord(s string) bool {
 	if len(s) < 2 || len(s) > 12 {
 		return false
@@ -82,8 +83,8 @@ func isPlainWord(s string) bool {
 	return true
 }
 
-// promptAnchor is a word, with a space before it, that is one token after
-// another word.
+// promptAnchor returns a word with a leading space that is a single token after another
+// word.
 func promptAnchor(t *Tokenizer) (promptWord, bool) {
 	start := promptWord{text: "a"}
 	for id := range int32(t.VocabSize()) {
@@ -96,8 +97,8 @@ func promptAnchor(t *Tokenizer) (promptWord, bool) {
 	return promptWord{}, false
 }
 
-// plainWord is the text of a token if that is a plain word, but for white
-// space before it, and otherwise empty.
+// plainWord returns a token's text without leading white space if it is a plain word,
+// otherwise "".
 func (t *Tokenizer) plainWord(id int32) string {
 	word := strings.TrimPrefix(strings.TrimSpace(t.Decode([]int32{id}, true)), metaspace)
 	if !isPlainWord(word) {
@@ -106,7 +107,7 @@ func (t *Tokenizer) plainWord(id int32) string {
 	return word
 }
 
-// extends says whether text adds exactly one token after w, and which.
+// extends reports whether text adds exactly one token after w, and returns the token.
 func (w promptWord) extends(t *Tokenizer, text string) (promptWord, bool) {
 	before := t.Encode(w.text, false)
 	after := t.Encode(w.text+text, false)
@@ -117,8 +118,8 @@ func (w promptWord) extends(t *Tokenizer, text string) (promptWord, bool) {
 	return promptWord{text, after[n]}, true
 }
 
-// prove encodes some prompts. A word that is a single token after one word and
-// not after another would show here.
+// prove encodes some prompts. It fails if a word is a single token only after certain
+// words.
 func (p *Prompts) prove(t *Tokenizer) error {
 	for i := range uint64(proofPrompts) {
 		text := p.Text(i, proofTokens)
@@ -129,16 +130,16 @@ func (p *Prompts) prove(t *Tokenizer) error {
 	return nil
 }
 
-// Text is prompt i, of n tokens, not counting special tokens around it.
+// Text returns prompt i with n tokens, not counting special tokens around the text.
 func (p *Prompts) Text(i uint64, n int) string { return string(p.appendText(nil, i, n)) }
 
-// appendText appends prompt i, of n tokens, to dst.
+// appendText appends prompt i with n tokens to dst.
 func (p *Prompts) appendText(dst []byte, i uint64, n int) []byte {
 	p.each(i, n, func(w *promptWord) { dst = append(dst, w.text...) })
 	return dst
 }
 
-// IDs is the tokens of prompt i, for servers that take them instead of text.
+// IDs returns the token ids of prompt i, for servers that accept ids instead of text.
 func (p *Prompts) IDs(i uint64, n int) []int32 {
 	ids := make([]int32, 0, max(n, 0))
 	p.each(i, n, func(w *promptWord) { ids = append(ids, w.id) })
@@ -154,7 +155,7 @@ func (p *Prompts) each(i uint64, n int, word func(w *promptWord)) {
 	word(&p.firsts[r.next()%uint64(len(p.firsts))])
 	mask := uint64(len(p.words) - 1)
 	for n--; n > 0; {
-		// One number is good for several words.
+		// One random number yields several words.
 		for bits, left := r.next(), 64/12; left > 0 && n > 0; left, n = left-1, n-1 {
 			word(&p.words[bits&mask])
 			bits >>= 12
@@ -162,8 +163,8 @@ func (p *Prompts) each(i uint64, n int, word func(w *promptWord)) {
 	}
 }
 
-// splitMix is a small random generator with a good spread even for seeds that
-// are near each other.
+// splitMix is the SplitMix64 generator. Its output is well distributed even for similar
+// seeds.
 type splitMix struct{ state uint64 }
 
 func (r *splitMix) next() uint64 {

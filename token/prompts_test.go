@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// wordVocab is a byte-level vocabulary with so many words of three letters, as
-// single tokens with and without a space before them.
+// wordVocab returns a byte-level vocabulary with n three-letter words, each a single
+// token with and without a leading space.
 func wordVocab(n int) object {
 	var merges []string
 	for i := range n {
@@ -16,7 +16,7 @@ func wordVocab(n int) object {
 	}
 	slices.Sort(merges)
 	merges = slices.Compact(merges)
-	// Short tokens first: a merge needs both its parts.
+	// Short tokens come first, because a merge needs both parts.
 	slices.SortStableFunc(merges, func(x, y string) int { return len(x) - len(y) })
 	return byteVocab(merges...)
 }
@@ -99,7 +99,7 @@ func TestCut(t *testing.T) {
 				if have := len(tok.Encode(got, false)); have != count {
 					t.Errorf("%s, %s: %d tokens, said to be %d", name, kind, have, count)
 				}
-				// A character of several tokens cannot be cut in the middle.
+				// A character of several tokens cannot be cut.
 				if want := min(n, total); distance(count, want) > 3 {
 					t.Errorf("%s, %s: %d tokens, want %d", name, kind, count, want)
 				}

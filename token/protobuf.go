@@ -6,11 +6,11 @@ import (
 	"math"
 )
 
-// A protoField is one field of a protocol buffer message, undecoded.
+// protoField is one undecoded field of a protocol buffer message.
 type protoField struct {
 	number int
-	varint uint64 // of a varint or a fixed-width field
-	bytes  []byte // of a field with a length
+	varint uint64 // value of a varint or fixed-width field
+	bytes  []byte // value of a length-delimited field
 }
 
 func (f protoField) float() float32 { return math.Float32frombits(uint32(f.varint)) }
@@ -37,7 +37,7 @@ func protoFields(b []byte, field func(protoField) error) error {
 	return nil
 }
 
-// read reads a value of a wire type and returns its length, or -1.
+// read reads a value with the given wire type and returns its length, or -1.
 func (f *protoField) read(b []byte, wireType int) int {
 	n := -1
 	switch wireType {

@@ -5,11 +5,11 @@ import (
 	"unicode"
 )
 
-// isSpace is the White_Space property.
+// isSpace reports whether r has the White_Space property.
 func isSpace(r rune) bool { return unicode.Is(unicode.White_Space, r) }
 
-// wordRunes is what a word consists of where no pattern says it: as \w in a
-// pattern, but with the joiners and without the Latin-1 numbers.
+// wordRunes are the word characters outside patterns: \w with the joiners and without the
+// Latin-1 numbers.
 var wordRunes = sync.OnceValue(func() *runeSet {
 	numbers, s := &runeSet{}, &runeSet{}
 	numbers.addCategory("No")
@@ -26,31 +26,29 @@ func isWordRune(r rune) bool { return wordRunes().has(r) }
 var numberRunes = sync.OnceValue(func() *runeSet {
 	s := &runeSet{}
 	s.addCategory("N")
-	// Unicode 17, which this one test of the reference implementation knows.
+	// This test of the reference implementation uses Unicode 17.
 	s.add(0x11de0, 0x11de9, 1)
 	s.add(0x16ff4, 0x16ff6, 1)
 	return s
 })
 
-// isNumber is category N.
+// isNumber reports whether r is in category N.
 func isNumber(r rune) bool { return numberRunes().has(r) }
 
-// isPunctuation is what the pre-tokenizers that split at punctuation go by:
-// the Unicode category, and every ASCII character that is neither a letter, a
-// digit, a space nor a control.
+// isPunctuation reports whether r counts as punctuation for the pre-tokenizers: Unicode
+// category P, and every ASCII character except letters, digits, space and controls.
 func isPunctuation(r rune) bool {
 	if r < 0x80 {
 		return r > ' ' && r < 0x7f && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	}
-	if r == 0x166d || r == 0x111c9 { // punctuation in the older table, symbol and mark since
+	if r == 0x166d || r == 0x111c9 { // punctuation in the older table; now a symbol and a mark
 		return true
 	}
 	return unicode.Is(unicode.P, r) && !unicode.Is(oldPunctuationGaps, r)
 }
 
-// byteRunes maps each byte to the visible character that stands for it in a
-// byte-level vocabulary: itself where it is printable, otherwise the next
-// character from U+0100 on.
+// byteRunes maps each byte to a visible character of the byte-level alphabet: the byte
+// itself if printable, otherwise the next character from U+0100.
 var byteRunes = func() (m [256]rune) {
 	next := rune(256)
 	for b := range m {
@@ -64,7 +62,7 @@ var byteRunes = func() (m [256]rune) {
 	return m
 }()
 
-// runeBytes is the inverse of byteRunes, -1 for other characters.
+// runeBytes is the inverse of byteRunes, with -1 for other characters.
 var runeBytes = func() (m [324]int16) {
 	for i := range m {
 		m[i] = -1
@@ -75,7 +73,7 @@ var runeBytes = func() (m [324]int16) {
 	return m
 }()
 
-// toByteLevel spells bytes as a byte-level vocabulary does.
+// toByteLevel converts bytes to the byte-level alphabet.
 func toByteLevel(s string) string {
 	out := make([]rune, len(s))
 	for i := range len(s) {
@@ -84,8 +82,8 @@ func toByteLevel(s string) string {
 	return string(out)
 }
 
-// appendFromByteLevel appends the bytes a token of a byte-level vocabulary
-// stands for; false, and nothing appended, when it has other characters.
+// appendFromByteLevel appends the bytes of a byte-level token. It returns false and
+// appends nothing if token has characters outside the byte-level alphabet.
 func appendFromByteLevel(dst []byte, token string) ([]byte, bool) {
 	from := len(dst)
 	for _, r := range token {

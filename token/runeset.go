@@ -6,13 +6,13 @@ import (
 	"unicode"
 )
 
-// A runeSet is a set of code points as a bit map: a test is one load, and
-// union, complement and intersection are exact.
+// runeSet is a set of code points as a bitmap. A lookup is one load, and union,
+// complement and intersection are exact.
 type runeSet [(unicode.MaxRune + 1) / 64]uint64
 
 func (s *runeSet) has(r rune) bool { return s[uint32(r)/64]>>(uint32(r)%64)&1 != 0 }
 
-// add puts lo, lo+stride, ... up to hi into the set.
+// add adds lo, lo+stride, ... up to hi.
 func (s *runeSet) add(lo, hi, stride rune) {
 	for r := lo; r <= hi; r += stride {
 		if stride == 1 && r%64 == 0 && r+63 <= hi {
@@ -51,8 +51,7 @@ func (s *runeSet) invert() {
 	}
 }
 
-// addFold adds the other cases of what is in the set. It looks at the ASCII
-// members only: patterns fold nothing else.
+// addFold adds the other cases of the set's ASCII members. Patterns fold only ASCII.
 func (s *runeSet) addFold() {
 	for r := rune('A'); r <= 'z'; r++ {
 		if s.has(r) {
@@ -92,16 +91,16 @@ var longCategories = map[string]string{
 	"Letter": "L", "Number": "N", "Mark": "M", "Punctuation": "P", "Punct": "P", "Symbol": "S", "Separator": "Z",
 }
 
-// addSpace adds what \s means: the White_Space property.
+// addSpace adds the characters of \s: the White_Space property.
 func (s *runeSet) addSpace() { s.addTable(unicode.White_Space) }
 
-// addWord adds what \w means in a pattern: letters, marks, digits, connectors.
+// addWord adds the characters of \w in a pattern: letters, marks, digits, connectors.
 func (s *runeSet) addWord() {
 	for _, category := range []string{"L", "M", "Nd", "Nl", "Pc"} {
 		s.addCategory(category)
 	}
 	s.addTable(unicode.Other_Alphabetic)
-	// The reference engine counts the Latin-1 superscripts and fractions.
+	// The reference engine includes the Latin-1 superscripts and fractions.
 	for _, r := range "²³¹¼½¾" {
 		s.add(r, r, 1)
 	}

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// newScripted have a script by now and had none in Unicode 9, by which the
-// reference implementation tells scripts apart: to it they are of any script.
+// newScripted are characters with a script now but without one in Unicode 9, which the
+// reference implementation uses. It treats them as belonging to any script.
 const newScripted = `
 560 588 5ef 61d 7fd-7ff 860-89f 8b5 8be-8d3 9fc-9fe a76 afa-aff b55 c04 c3c c5d c77 c84 cdd cf3-d00 d04
 d3b-d3c d81 e86 e89 e8c e8e-e93 e98 ea0 ea8-ea9 eac eba ece 170d 1715-171f 180f 1878 1abf-1ace 1b4c 1b7d-1b7e
@@ -21,11 +21,11 @@ fdfe-fdff 1019c 1032d-1032f 10570-105bc 10780-107ba 10a34-10a35 10a48 10d00-10d3
 1f774-1f77f 1f7d5-1f7f0 1f8b0-1f90f 1f91f 1f928-1f92f 1f931-1f932 1f93f 1f94c-1f94f 1f95f-1f97f 1f992-1f9bf
 1f9c1-1fbf9 2a6d7-2a6df 2b735-2b739 2ceb0-2ebe0 30000-323af`
 
-// A scriptTable has a number for the script of each character, 0 for any.
+// scriptTable maps each character to the number of its script; 0 matches any script.
 type scriptTable [unicode.MaxRune + 1]uint8
 
-// scripts tells scripts apart as SentencePiece does: kana are Han, and a space
-// goes with whatever is around it.
+// scripts assigns scripts like SentencePiece: kana count as Han, and a space belongs to
+// the surrounding script.
 var scripts = sync.OnceValue(func() *scriptTable {
 	t := &scriptTable{}
 	number := map[string]uint8{}
@@ -64,8 +64,9 @@ func (t *scriptTable) set(table *unicode.RangeTable, number uint8) {
 	}
 }
 
-// splitScripts cuts where the script changes. Characters of any script go with
-// what is before them; at the beginning, where nothing is, they are lost.
+// splitScripts splits where the script changes. A character of any script joins the piece
+// before it. At the beginning of the text such characters are dropped, as in the
+// reference.
 func splitScripts(p piece, emit func(piece)) {
 	table := scripts()
 	start, current := 0, uint8(0)
@@ -84,7 +85,7 @@ func splitScripts(p piece, emit func(piece)) {
 	}
 }
 
-// newFixedLength cuts after every so many characters.
+// newFixedLength splits into pieces of a fixed number of characters.
 func newFixedLength(c component) (preTokenizer, error) {
 	o := struct {
 		Length int `json:"length"`

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// cutBy is the pieces of a text, with bars between.
+// cutBy returns the pieces of a text, separated by bars.
 func cutBy(t *testing.T, text string, preTokenizer object) string {
 	t.Helper()
 	raw, err := json.Marshal(preTokenizer)
@@ -33,8 +33,8 @@ func TestUnicodeScripts(t *testing.T) {
 		" Yes":                     "Yes",
 		"Apples are りんご 林檎":        "Apples are |りんご 林檎",
 		"カー。a1":                    "カー|。|a|1",
-		"a\u05efb":                 "a\u05efb", // assigned too late to have a script
-		"ա\u0589":                  "ա|\u0589", // common once, Armenian by now
+		"a\u05efb":                 "a\u05efb", // assigned too late for a script in the old table
+		"ա\u0589":                  "ա|\u0589", // Common in the old table, Armenian now
 		"\u0915\u0953\u0301":       "\u0915\u0953|\u0301",
 		"жa \U0001fae0 \U0001f600": "ж|a \U0001fae0 |\U0001f600",
 	} {
@@ -80,7 +80,8 @@ func TestCTC(t *testing.T) {
 	}
 }
 
-// Bytes need not come last: what follows sees the characters that stand for them.
+// TestByteLevelFirst checks a ByteLevel step that is not the last: later steps see the
+// byte-level characters.
 func TestByteLevelFirst(t *testing.T) {
 	tok := makeTokenizer(t, byteVocab("a Ġ", "t h", "Ġ t"), object{
 		"pre_tokenizer": object{"type": "Sequence", "pretokenizers": []any{

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The kinds of pieces in a SentencePiece model.
+// Piece types in a SentencePiece model.
 const (
 	pieceNormal      = 1
 	pieceUnknown     = 2
@@ -19,13 +19,13 @@ const (
 	pieceByte        = 6
 )
 
-// The algorithms of a SentencePiece model.
+// Algorithms of a SentencePiece model.
 const (
 	spUnigram = 1
 	spBPE     = 2
 )
 
-// spSettings is what a SentencePiece model says besides its pieces.
+// spSettings are the settings of a SentencePiece model besides its pieces.
 type spSettings struct {
 	Algorithm      int      `json:"algorithm"`
 	CharsMap       []byte   `json:"chars_map,omitempty"`
@@ -37,7 +37,7 @@ type spSettings struct {
 	UnknownID      int32    `json:"unknown_id"`
 	UnknownSurface string   `json:"unknown_surface"`
 	BeginID        int32    `json:"begin_id"`
-	MinScore       float64  `json:"min_score"` // of normal pieces
+	MinScore       float64  `json:"min_score"` // lowest score of a normal piece
 	ControlIDs     []int32  `json:"control_ids,omitempty"`
 	ByteIDs        []int32  `json:"byte_ids,omitempty"`
 	byteFallback   bool
@@ -86,11 +86,14 @@ func parseSentencePiece(data []byte) (*definition, error) {
 	return d, nil
 }
 
-// parse reads the three parts of the model that matter for encoding.
+// parse reads the three parts of the model needed for encoding.
 func (sp *spSettings) parse(data []byte) error {
 	err := protoFields(data, func(f protoField) error {
 		switch f.number {
 		case 1:
+			if len(sp.pieces) == maxTokens {
+				beyond("more than %d pieces", maxTokens)
+			}
 			return sp.parsePiece(f.bytes)
 		case 2:
 			return protoFields(f.bytes, sp.trainerField)
@@ -184,8 +187,8 @@ func (sp *spSettings) normalizerField(f protoField) error {
 	return nil
 }
 
-// unigramScores is the scores by id. A piece the user defined is better than
-// any other, the more so the longer it is.
+// unigramScores returns the scores by id. User-defined pieces score better than all
+// others, and longer pieces score better than shorter ones.
 func (sp *spSettings) unigramScores() []float64 {
 	scores := make([]float64, len(sp.pieces))
 	for i, p := range sp.pieces {
@@ -197,8 +200,8 @@ func (sp *spSettings) unigramScores() []float64 {
 	return scores
 }
 
-// merges derives the merges that pieces imply: any two pieces whose texts make
-// a third may merge into it, the best score first.
+// merges derives the merges implied by the pieces: two pieces may merge if their joined
+// text is a third piece. The best score merges first.
 func (sp *spSettings) merges(vocab *vocabulary) mergeTable {
 	order := make([]int32, 0, len(sp.pieces))
 	for i, p := range sp.pieces {
@@ -214,20 +217,24 @@ func (sp *spSettings) merges(vocab *vocabulary) mergeTable {
 	var rules []rule
 	for i, rank := 0, int32(0); i < len(order); i++ {
 		if i > 0 && sp.pieces[order[i]].score != sp.pieces[order[i-1]].score {
-			rank++ // equal scores are equal ranks
+			rank++ // equal scores share a rank
 		}
 		for _, r := range splitsOf(vocab, order[i]) {
 			rules = append(rules, rule{r, rank})
+		}
+		if len(rules) > maxTokens {
+			beyond("more than %d merges", maxTokens)
 		}
 	}
 	t := newMergeTable(len(rules))
 	for _, r := range rules {
 		t.set(r.left, r.right, r.rank, r.merged)
 	}
+	t.check()
 	return t
 }
 
-// splitsOf is all the ways to make a token out of two others.
+// splitsOf returns all ways to split a token into two others.
 func splitsOf(vocab *vocabulary, id int32) []mergeRule {
 	text := string(vocab.text(id))
 	var rules []mergeRule
@@ -243,7 +250,7 @@ func splitsOf(vocab *vocabulary, id int32) []mergeRule {
 	return rules
 }
 
-// normalizer makes the normalizer of the model.
+// normalizer builds the model's normalizer.
 func (sp *spSettings) normalizer() (normalizer, error) {
 	n := &spNormalizer{settings: sp, space: " "}
 	if sp.EscapeSpaces {
@@ -266,16 +273,16 @@ func (sp *spSettings) normalizer() (normalizer, error) {
 	return n.normalize, nil
 }
 
-// An spNormalizer applies the character map, longest match first, and puts
-// white space in order.
+// spNormalizer applies the character map, longest match first, and normalizes white
+// space.
 type spNormalizer struct {
 	settings *spSettings
-	chars    *charsMap // nil for the identity
-	keep     *trie     // pieces the user defined, never rewritten
+	chars    *charsMap // nil means identity
+	keep     *trie     // user-defined pieces, never rewritten
 	space    string
 }
 
-// prefix is the rewritten form of the start of s, and how much of s it stands for.
+// prefix returns the replacement for the start of s, and the number of bytes it replaces.
 func (n *spNormalizer) prefix(s string) (string, int) {
 	if n.keep != nil {
 		if _, length := n.keep.longest(s); length > 0 {
@@ -330,7 +337,7 @@ func (n *spNormalizer) normalize(s string) string {
 	return out
 }
 
-// decoder makes the decoder of the model.
+// decoder builds the model's decoder.
 func (sp *spSettings) decoder(unknown string) decoder {
 	return func(tokens []string) []string {
 		out := make([]string, 0, len(tokens))

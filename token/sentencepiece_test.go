@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// protoBytes is a field with a length.
+// protoBytes returns a length-delimited field.
 func protoBytes(number int, b []byte) []byte {
 	out := binary.AppendUvarint(nil, uint64(number)<<3|2)
 	return append(binary.AppendUvarint(out, uint64(len(b))), b...)
@@ -19,7 +19,7 @@ func protoVarint(number int, v uint64) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(nil, uint64(number)<<3), v)
 }
 
-// makeModel is a small SentencePiece model with byte fallback.
+// makeModel returns a small SentencePiece model with byte fallback.
 func makeModel(algorithm int) []byte {
 	var b []byte
 	add := func(text string, score float32, kind uint64) {
@@ -42,7 +42,8 @@ func makeModel(algorithm int) []byte {
 	return slices.Concat(b, protoBytes(2, trainer), protoBytes(3, protoVarint(4, 1)))
 }
 
-// A piece the user defined is better than any other, by its length alone.
+// TestSentencePieceUserDefined checks that a user-defined piece scores better than all
+// others, by its length alone.
 func TestSentencePieceUserDefined(t *testing.T) {
 	d, err := parse(makeModel(spUnigram), "tokenizer.model")
 	if err != nil {

@@ -4,21 +4,22 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/dlclark/regexp2/v2"
 )
 
-// A span is a stretch of a text that matched, or lies between matches.
+// span is a match in a text, or the text between two matches.
 type span struct {
 	start, end int
 	match      bool
 }
 
-// A finder covers a text with spans, in order.
+// finder divides a text into consecutive spans.
 type finder func(spans []span, s string) []span
 
-// appendSpan appends s[start:end] as a match, and what lies before it.
+// appendSpan appends s[start:end] as a match, preceded by the text since done.
 func appendSpan(spans []span, done, start, end int) []span {
 	if done < start {
 		spans = append(spans, span{done, start, false})
@@ -26,7 +27,7 @@ func appendSpan(spans []span, done, start, end int) []span {
 	return append(spans, span{start, end, true})
 }
 
-// findRunes finds single characters.
+// findRunes matches single characters.
 func findRunes(is func(rune) bool) finder {
 	return func(spans []span, s string) []span {
 		done := 0
@@ -41,7 +42,7 @@ func findRunes(is func(rune) bool) finder {
 	}
 }
 
-// findText finds a fixed text.
+// findText matches a fixed text.
 func findText(text string) finder {
 	return func(spans []span, s string) []span {
 		done := 0
@@ -57,22 +58,27 @@ func findText(text string) finder {
 	}
 }
 
-// findExpr finds a regular expression.
+// findExpr matches a regular expression.
 func findExpr(expr string) (finder, error) {
 	if p, err := parsePattern(expr); err == nil {
 		return p.spans, nil
 	}
-	re, err := regexp2.Compile(expr, regexp2.Unicode)
+	if err := checkLength("expression", len(expr), maxExpression); err != nil {
+		return nil, err
+	}
+	re, err := regexp2.Compile(expr, regexp2.Unicode, regexp2.OptionMaxBacktrackingStackSize(maxStack))
 	if err != nil {
 		return nil, fmt.Errorf("expression %q: %w", expr, err)
 	}
+	re.MatchTimeout = maxSearch
 	return func(spans []span, s string) []span { return regexpSpans(re, spans, s) }, nil
 }
 
 func (p *pattern) spans(spans []span, s string) []span {
 	done := 0
+	steps := newSteps(s)
 	for {
-		start, end := p.find(s, done)
+		start, end := p.find(s, done, &steps)
 		if start == len(s) {
 			return appendRest(spans, done, s)
 		}
@@ -81,8 +87,8 @@ func (p *pattern) spans(spans []span, s string) []span {
 	}
 }
 
-// regexpSpans is the way for expressions beyond simple patterns. The engine
-// counts in characters; an error is its time limit, which is not set.
+// regexpSpans handles expressions that parsePattern does not support. The engine counts
+// in characters.
 func regexpSpans(re *regexp2.Regexp, spans []span, s string) []span {
 	done, runes, bytes := 0, 0, 0
 	advance := func(to int) int {
@@ -91,7 +97,8 @@ func regexpSpans(re *regexp2.Regexp, spans []span, s string) []span {
 		}
 		return bytes
 	}
-	m, _ := re.FindStringMatch(s)
+	from := time.Now() //nolint:forbidigo // a limit for hostile files, not a measurement
+	m, err := re.FindStringMatch(s)
 	for m != nil {
 		start := advance(m.RuneIndex)
 		end := advance(m.RuneIndex + m.RuneLength)
@@ -99,7 +106,12 @@ func regexpSpans(re *regexp2.Regexp, spans []span, s string) []span {
 			spans = appendSpan(spans, done, start, end)
 			done = end
 		}
-		m, _ = re.FindNextMatch(m)
+		if m, err = re.FindNextMatch(m); time.Since(from) > maxSearch { //nolint:forbidigo // as above
+			break
+		}
+	}
+	if err != nil || m != nil {
+		beyond("the expression %.100q takes too long or too much memory for a text of %d bytes", re.String(), len(s))
 	}
 	return appendRest(spans, done, s)
 }
@@ -111,7 +123,7 @@ func appendRest(spans []span, done int, s string) []span {
 	return spans
 }
 
-// A behavior says what becomes of the matches when a text is split at them.
+// behavior defines how split treats the matches.
 type behavior string
 
 const (
@@ -124,7 +136,7 @@ const (
 
 var behaviors = []behavior{removed, isolated, mergedWithPrevious, mergedWithNext, contiguous}
 
-// apply joins and drops spans in place.
+// apply joins and removes spans in place.
 func (b behavior) apply(spans []span) []span {
 	switch b {
 	case removed:
@@ -142,8 +154,8 @@ func (b behavior) apply(spans []span) []span {
 	return spans
 }
 
-// joinSpans joins a span to the one before it where join says so, given
-// whether the one before was a match.
+// joinSpans joins a span to the previous span if join returns true. before tells join
+// whether the previous span was a match.
 func joinSpans(spans []span, join func(s span, before bool) bool) []span {
 	out := spans[:0]
 	before := false

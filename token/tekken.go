@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// tekkenSpecials are the special tokens of files that do not list theirs, by id.
+// tekkenSpecials are the default special tokens, by id, for files without a list of
+// special tokens.
 var tekkenSpecials = strings.Fields("<unk> <s> </s> [INST] [/INST] [AVAILABLE_TOOLS] [/AVAILABLE_TOOLS] [TOOL_RESULTS] [/TOOL_RESULTS] " +
 	"[TOOL_CALLS] [IMG] <pad> [IMG_BREAK] [IMG_END] [PREFIX] [MIDDLE] [SUFFIX] [SYSTEM_PROMPT] [/SYSTEM_PROMPT] [TOOL_CONTENT]")
 
-// tekkenLastUnlisted is the last version whose files need not list the special
-// tokens.
+// tekkenLastUnlisted is the last file version that may omit the list of special tokens.
 const tekkenLastUnlisted = 7
 
-// tekkenBegin is the special token that every text begins with.
+// tekkenBegin is the special token at the beginning of every text.
 const tekkenBegin = "<s>"
 
 // tekkenConfig is the field config of a tekken.json.
@@ -26,9 +26,8 @@ type tekkenConfig struct {
 	Version     string `json:"version"`
 }
 
-// parseTekken reads Mistral's tekken.json: ranks as tiktoken has them, in a
-// vocabulary that begins with the special tokens. Of the ranks only those that
-// the size of the vocabulary has room for count.
+// parseTekken reads Mistral's tekken.json: tiktoken ranks in a vocabulary that starts
+// with the special tokens. Ranks beyond the size of the vocabulary are ignored.
 func parseTekken(fields map[string]json.RawMessage) (*definition, error) {
 	c, err := parseTekkenConfig(fields["config"])
 	if err != nil {
@@ -61,12 +60,12 @@ func parseTekkenConfig(raw json.RawMessage) (c tekkenConfig, err error) {
 	case c.NumSpecials <= 0 || c.NumSpecials > maxTokenID:
 		return c, fmt.Errorf("config.default_num_special_tokens: %d is not a number of tokens", c.NumSpecials)
 	case c.VocabSize <= c.NumSpecials || c.VocabSize > maxTokenID:
-		return c, fmt.Errorf("config.default_vocab_size: %d has no room for more than the %d special tokens", c.VocabSize, c.NumSpecials)
+		return c, fmt.Errorf("config.default_vocab_size: %d must be greater than the number of special tokens, %d", c.VocabSize, c.NumSpecials)
 	}
 	return c, nil
 }
 
-// number is the version of the file; 0 is none that is known.
+// number returns the file version, or 0 if the version is unknown.
 func (c *tekkenConfig) number() int {
 	digits, _ := strings.CutPrefix(c.Version, "v")
 	n, err := strconv.Atoi(digits)
@@ -96,13 +95,13 @@ func parseTekkenVocab(raw []byte, c tekkenConfig) ([]vocabEntry, error) {
 		return nil, err
 	}
 	if len(entries) < wanted {
-		return nil, fmt.Errorf("vocab: %d tokens, and config.default_vocab_size wants %d with the %d special ones", len(entries), c.VocabSize, c.NumSpecials)
+		return nil, fmt.Errorf("vocab: %d tokens, but config.default_vocab_size is %d including %d special tokens", len(entries), c.VocabSize, c.NumSpecials)
 	}
 	return entries, nil
 }
 
-// tekkenToken reads the token of a rank. Errors begin where the name of the
-// entry ends.
+// tekkenToken reads the token of a rank. Its errors continue the path of the entry, such
+// as ".rank".
 func (s *tableScanner) tekkenToken(rank int32) (text []byte, err error) {
 	found := noToken
 	s.Object(func(key []byte) {
@@ -132,13 +131,13 @@ func (s *tableScanner) tekkenToken(rank int32) (text []byte, err error) {
 	return text, nil
 }
 
-// setTekkenSpecials reads [{"rank": 1, "token_str": "<s>", ...}, ...]; places
-// that nothing is listed for have a name by their id.
+// setTekkenSpecials reads [{"rank": 1, "token_str": "<s>", ...}, ...]. Unlisted ids get a
+// name made from the id.
 func (d *definition) setTekkenSpecials(raw []byte, c tekkenConfig) error {
 	names := make([]string, c.NumSpecials)
 	if len(raw) == 0 || string(raw) == "null" {
 		if c.number() > tekkenLastUnlisted {
-			return fmt.Errorf("special_tokens: missing, and a file of version %s must list them", c.Version)
+			return fmt.Errorf("special_tokens: missing, but required in version %s", c.Version)
 		}
 		copy(names, tekkenSpecials)
 	} else if err := parseTekkenSpecials(raw, names); err != nil {
@@ -176,7 +175,7 @@ func parseTekkenSpecials(raw []byte, names []string) error {
 		case t.Rank == nil || *t.Rank < 0 || *t.Rank >= len(names):
 			return fmt.Errorf("special_tokens[%d].rank: missing, or not below config.default_num_special_tokens, %d", i, len(names))
 		case t.Text == "" || seen[t.Text] || names[*t.Rank] != "":
-			return fmt.Errorf("special_tokens[%d]: the text %q or the rank %d is missing, or there already", i, t.Text, *t.Rank)
+			return fmt.Errorf("special_tokens[%d]: text %q or rank %d is empty or a duplicate", i, t.Text, *t.Rank)
 		}
 		names[*t.Rank], seen[t.Text] = t.Text, true
 	}

@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// makeTekken is a tekken.json with every byte, a few tokens more and ten
-// special ones, with the given fields changed.
+// makeTekken returns a tekken.json with every byte, a few more tokens and ten special
+// tokens. change can modify its fields.
 func makeTekken(t *testing.T, change func(config, file object)) []byte {
 	t.Helper()
 	var vocab []any
 	add := func(text []byte) {
-		vocab = append(vocab, object{"rank": len(vocab), "token_bytes": text, "token_str": nil}) // JSON has bytes in base64
+		vocab = append(vocab, object{"rank": len(vocab), "token_bytes": text, "token_str": nil}) // JSON encodes bytes in base64
 	}
 	for b := range 256 {
 		add([]byte{byte(b)})
@@ -41,7 +41,7 @@ func TestTekken(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "tekken.json"), makeTekken(t, nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second is from the cache
+	for range 2 { // the second load uses the cache
 		tok, err := Open(dir, filepath.Join(dir, "cache"))
 		if err != nil {
 			t.Fatal(err)
@@ -98,24 +98,24 @@ func TestBrokenTekkenNamesTheField(t *testing.T) {
 		return func(_, file object) { file["special_tokens"] = list }
 	}
 	for field, change := range map[string]func(config, file object){
-		"config: json":                              func(_, f object) { f["config"] = "x" },
-		"config.pattern: missing":                   func(c, _ object) { delete(c, "pattern") },
-		"config.pattern: expression":                func(c, _ object) { c["pattern"] = "(a" },
-		"config.default_num_special_tokens: 0":      func(c, _ object) { delete(c, "default_num_special_tokens") },
-		"config.default_vocab_size: 10 has no":      func(c, _ object) { c["default_vocab_size"] = 10 },
-		"vocab: 261 tokens, and":                    func(c, _ object) { c["default_vocab_size"] = 1000 },
-		"vocab: expected a list":                    func(_, f object) { f["vocab"] = 1 },
-		"vocab[257].rank: 3, want 257":              entry(257, object{"rank": 3}),
-		"vocab[257].rank: ":                         entry(257, object{"rank": "x"}),
-		"vocab[258].token_bytes: \"!\" is not":      entry(258, object{"token_bytes": "!"}),
-		"vocab[7].token_bytes: \"a\", want":         entry(7, object{"token_bytes": "YQ=="}),
-		"vocab: ranks 267 and 269 have":             entry(259, object{"token_bytes": "dGhl"}),
-		"special_tokens: missing, and a file of":    func(c, _ object) { c["version"] = "v11" },
-		"special_tokens: json":                      func(_, f object) { f["special_tokens"] = "x" },
-		"special_tokens[0].rank: missing":           specials(object{"rank": 10, "token_str": "<s>"}),
-		"special_tokens[1]: the text \"a\" or":      specials(object{"rank": 0, "token_str": "a"}, object{"rank": 1, "token_str": "a"}),
-		"special_tokens: <s> is missing":            specials(object{"rank": 0, "token_str": "<unk>"}),
-		"special_tokens[1]: the text \"b\" or the ": specials(object{"rank": 0, "token_str": "a"}, object{"rank": 0, "token_str": "b"}),
+		"config: json":                           func(_, f object) { f["config"] = "x" },
+		"config.pattern: missing":                func(c, _ object) { delete(c, "pattern") },
+		"config.pattern: expression":             func(c, _ object) { c["pattern"] = "(a" },
+		"config.default_num_special_tokens: 0":   func(c, _ object) { delete(c, "default_num_special_tokens") },
+		"config.default_vocab_size: 10 must":     func(c, _ object) { c["default_vocab_size"] = 10 },
+		"vocab: 261 tokens, but":                 func(c, _ object) { c["default_vocab_size"] = 1000 },
+		"vocab: expected a list":                 func(_, f object) { f["vocab"] = 1 },
+		"vocab[257].rank: 3, want 257":           entry(257, object{"rank": 3}),
+		"vocab[257].rank: ":                      entry(257, object{"rank": "x"}),
+		"vocab[258].token_bytes: \"!\" is not":   entry(258, object{"token_bytes": "!"}),
+		"vocab[7].token_bytes: \"a\", want":      entry(7, object{"token_bytes": "YQ=="}),
+		"vocab: ranks 267 and 269 have":          entry(259, object{"token_bytes": "dGhl"}),
+		"special_tokens: missing, but":           func(c, _ object) { c["version"] = "v11" },
+		"special_tokens: json":                   func(_, f object) { f["special_tokens"] = "x" },
+		"special_tokens[0].rank: missing":        specials(object{"rank": 10, "token_str": "<s>"}),
+		"special_tokens[1]: text \"a\" or":       specials(object{"rank": 0, "token_str": "a"}, object{"rank": 1, "token_str": "a"}),
+		"special_tokens: <s> is missing":         specials(object{"rank": 0, "token_str": "<unk>"}),
+		"special_tokens[1]: text \"b\" or rank ": specials(object{"rank": 0, "token_str": "a"}, object{"rank": 0, "token_str": "b"}),
 	} {
 		_, err := parse(makeTekken(t, change), "tekken.json")
 		if err == nil || !strings.Contains(err.Error(), "tekken.json: "+field) {

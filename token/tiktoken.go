@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// findEncoding is the encoding of a rank file, by its name or its size.
+// findEncoding identifies the encoding of a rank file by its name or its number of ranks.
 func findEncoding(fileName string, ranks int) (*encodingSpec, error) {
 	var names []string
 	for i := range encodingSpecs {
@@ -22,7 +22,7 @@ func findEncoding(fileName string, ranks int) (*encodingSpec, error) {
 			continue
 		}
 		if ranks != e.ranks {
-			return nil, fmt.Errorf("%d ranks, and %s has %d: the file is cut off, or of another encoding", ranks, e.name, e.ranks)
+			return nil, fmt.Errorf("%d ranks, but %s has %d; the file is truncated or has another encoding", ranks, e.name, e.ranks)
 		}
 		return e, nil
 	}
@@ -31,10 +31,10 @@ func findEncoding(fileName string, ranks int) (*encodingSpec, error) {
 			return e, nil
 		}
 	}
-	return nil, fmt.Errorf("%d ranks are no encoding known; name the file after one of %s", ranks, strings.Join(names, ", "))
+	return nil, fmt.Errorf("no known encoding has %d ranks; name the file after one of %s", ranks, strings.Join(names, ", "))
 }
 
-// isRankFile says whether data starts with a line of base64 and a number.
+// isRankFile reports whether data starts with a line of base64 and a number.
 func isRankFile(data []byte) bool {
 	line, _, _ := bytes.Cut(data[:min(len(data), 1<<10)], []byte("\n"))
 	_, _, err := parseRank(line)
@@ -56,7 +56,7 @@ func parseRank(line []byte) (token []byte, rank int32, err error) {
 	return token, int32(r), nil
 }
 
-// decodeToken reads a token in base64.
+// decodeToken decodes a base64 token.
 func decodeToken(text []byte) ([]byte, error) {
 	token := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 	n, err := base64.StdEncoding.Decode(token, text)
@@ -66,7 +66,7 @@ func decodeToken(text []byte) ([]byte, error) {
 	return token[:n], nil
 }
 
-// parseRanks reads a tiktoken file: a token and its rank on each line.
+// parseRanks reads a tiktoken file: one token and its rank per line.
 func parseRanks(data []byte, fileName string) (*definition, error) {
 	entries, err := parseRankLines(data)
 	if err != nil {
@@ -97,7 +97,10 @@ func parseRankLines(data []byte) ([]vocabEntry, error) {
 			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
 		if before := lineOf[rank]; before > 0 {
-			return nil, fmt.Errorf("line %d: rank %d, which line %d has already", number, rank, before)
+			return nil, fmt.Errorf("line %d: rank %d repeats the rank of line %d", number, rank, before)
+		}
+		if len(entries) == maxTokens {
+			beyond("more than %d tokens", maxTokens)
 		}
 		lineOf[rank] = number
 		entries = append(entries, vocabEntry{text: token, id: rank})
@@ -105,8 +108,8 @@ func parseRankLines(data []byte) ([]vocabEntry, error) {
 	return entries, nil
 }
 
-// newRankDefinition is byte-level BPE by ranks: the rank is the id, and any two
-// tokens that make a third may merge into it, the lowest rank first.
+// newRankDefinition builds byte-level BPE from ranks. The rank is the id. Two tokens may
+// merge if their joined text is a third token, and the lowest rank merges first.
 func newRankDefinition(entries []vocabEntry) (*definition, error) {
 	d := &definition{}
 	if err := d.setRanks(entries); err != nil {
@@ -121,7 +124,7 @@ func newRankDefinition(entries []vocabEntry) (*definition, error) {
 	return d, nil
 }
 
-// setRanks sets all but the merges.
+// setRanks sets everything except the merges.
 func (d *definition) setRanks(entries []vocabEntry) error {
 	d.Model.Type = "BPE"
 	d.Model.IgnoreMerges = true
@@ -130,14 +133,14 @@ func (d *definition) setRanks(entries []vocabEntry) error {
 	return d.setVocab(entries)
 }
 
-// rankMerges finds for each token the two others that it is merged from. There
-// is only one such pair: as long as nothing merges across the ends of a
-// stretch of text, the merges within it come in the same order whatever lies
-// around it. So the last two parts of a token are always those that its own
-// text comes down to, and the parts are shorter, hence the order.
+// rankMerges finds the two tokens each token is merged from. The pair is unique: if no
+// merge crosses the ends of a section of text, the merges inside the section happen in
+// the same order regardless of the surrounding text. The last two parts of a token are
+// therefore the two parts its own text merges into. Tokens are processed by length
+// because both parts are shorter than the token.
 func rankMerges(vocab *vocabulary, entries []vocabEntry) mergeTable {
 	t := newMergeTable(len(entries))
-	order := make([]uint64, len(entries)) // length and place: sorts faster than the entries themselves
+	order := make([]uint64, len(entries)) // length and index in one integer: sorts faster than the entries
 	for i, e := range entries {
 		order[i] = uint64(len(e.text))<<32 | uint64(i)
 	}
@@ -157,16 +160,17 @@ func rankMerges(vocab *vocabulary, entries []vocabEntry) mergeTable {
 			symbols = append(symbols, single[b])
 		}
 		if slices.Contains(symbols, noToken) {
-			continue // never the result of merges, which start from bytes
+			continue // merges start from single bytes and never produce this token
 		}
 		if mergeSymbols(&t, symbols) == 2 {
 			t.set(symbols[0], symbols[1], e.id, e.id)
 		}
 	}
+	t.check()
 	return t
 }
 
-// setEncoding puts an encoding in the words of a tokenizer.json.
+// setEncoding writes an encoding as tokenizer.json settings.
 func (d *definition) setEncoding(spec *encodingSpec) error {
 	for _, run := range spec.reserved {
 		for id := run[0]; id < run[1]; id++ {
@@ -182,11 +186,11 @@ func (d *definition) setEncoding(spec *encodingSpec) error {
 	return d.setPattern(spec.pattern)
 }
 
-// configFile is where the special tokens of a rank file may be listed.
+// configFile may list the special tokens of a rank file.
 const configFile = "tokenizer_config.json"
 
-// setListed takes the special tokens that a tokenizer_config.json lists. Those
-// of the encoding stay where it says nothing.
+// setListed adds the special tokens listed in a tokenizer_config.json. They replace the
+// encoding's special tokens with the same id or text.
 func (d *definition) setListed(config []byte) error {
 	var file struct {
 		Tokens map[string]addedToken `json:"added_tokens_decoder"`
@@ -199,7 +203,7 @@ func (d *definition) setListed(config []byte) error {
 	for key, token := range file.Tokens {
 		id, err := strconv.ParseUint(key, 10, 24)
 		if err != nil || token.Content == "" {
-			return fmt.Errorf("%s: added_tokens_decoder[%q]: the id or the content is none", configFile, key)
+			return fmt.Errorf("%s: added_tokens_decoder[%q]: invalid id or empty content", configFile, key)
 		}
 		token.ID = int32(id)
 		listed = append(listed, token)
@@ -211,7 +215,7 @@ func (d *definition) setListed(config []byte) error {
 	return nil
 }
 
-// setPattern has text cut by an expression and then taken as bytes.
+// setPattern splits text with an expression and treats the parts as bytes.
 func (d *definition) setPattern(expr string) error {
 	pattern, err := json.Marshal(expr)
 	if err != nil {
@@ -223,7 +227,7 @@ func (d *definition) setPattern(expr string) error {
 	return nil
 }
 
-// setBegin has every text begin with a special token.
+// setBegin adds a special token at the beginning of every text.
 func (d *definition) setBegin(id int32) {
 	d.PostProcessor = fmt.Appendf(nil, `{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"begin"}},{"Sequence":{"id":"A"}}],
 		"special_tokens":{"begin":{"ids":[%d]}}}`, id)

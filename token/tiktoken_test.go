@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"tacho/token/internal/ranks"
+	"github.com/tacho-bench/tacho/token/internal/ranks"
 )
 
-// newRankTokenizer is for a rank file with less than all of an encoding.
+// newRankTokenizer loads a rank file with only some ranks of an encoding.
 func newRankTokenizer(data []byte, encoding string) (*Tokenizer, error) {
 	entries, err := parseRankLines(data)
 	if err != nil {
@@ -41,7 +41,7 @@ func TestTiktokenFile(t *testing.T) {
 	}
 }
 
-// writeR50K writes the rank file of GPT-2 into a directory, up to a rank.
+// writeR50K writes GPT-2's rank file up to a rank into a directory.
 func writeR50K(t *testing.T, dir, name string, upTo int) string {
 	t.Helper()
 	tokens, err := ranks.Tokens(ranks.R50K)
@@ -59,7 +59,8 @@ func writeR50K(t *testing.T, dir, name string, upTo int) string {
 	return path
 }
 
-// A file is known by its size; one that has lost its end is not taken for whole.
+// TestTiktokenFileOfKnownSize checks that a file is identified by its number of ranks,
+// and that a truncated file is rejected.
 func TestTiktokenFileOfKnownSize(t *testing.T) {
 	tok, err := load(writeR50K(t, t.TempDir(), "tiktoken.model", 50256), "")
 	if err != nil {
@@ -68,15 +69,15 @@ func TestTiktokenFileOfKnownSize(t *testing.T) {
 	if got, want := tok.Encode("Hello<|endoftext|>", false), []int32{15496, 50256}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	for name, want := range map[string]string{"tiktoken.model": "no encoding known", "r50k_base.tiktoken": "r50k_base has 50256"} {
+	for name, want := range map[string]string{"tiktoken.model": "no known encoding", "r50k_base.tiktoken": "r50k_base has 50256"} {
 		if _, err := load(writeR50K(t, t.TempDir(), name, 50000), ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
 }
 
-// What the tokenizer_config.json beside a rank file lists goes before what the
-// encoding has, also when the file itself comes from a cache.
+// TestTiktokenListedSpecials checks that special tokens in tokenizer_config.json override
+// the encoding's, also if the rank file comes from the cache.
 func TestTiktokenListedSpecials(t *testing.T) {
 	dir, cache := t.TempDir(), t.TempDir()
 	path := writeR50K(t, dir, "tiktoken.model", 50256)

@@ -1,12 +1,12 @@
-// Package token counts and cuts tokens as the model's own tokenizer does.
+// Package token counts and cuts tokens with the model's own tokenizer.
 //
-// A Tokenizer is loaded from the files a model is published with
-// (tokenizer.json, tekken.json, a tiktoken rank file, a SentencePiece .model) or
-// is one of those built in, and gives the same ids as the reference
-// implementation of that format. Estimate is the last resort. Each is a Counter,
-// and says who it is, so that no figure rests on a silent guess.
+// A Tokenizer is built in or loaded from a model's published files: tokenizer.json,
+// tekken.json, a tiktoken rank file or a SentencePiece .model. It returns the same ids as
+// the reference implementation of the format. Estimate is the last resort. Every Counter
+// has a name and reports whether it is exact, so that reports never present an estimate
+// as a measurement.
 //
-// The package reads no environment: paths, addresses and secrets are arguments.
+// The package reads no environment variables: paths, addresses and secrets are arguments.
 package token
 
 import (
@@ -14,29 +14,29 @@ import (
 	"unicode/utf8"
 )
 
-// A Counter counts the tokens of a text.
+// Counter counts the tokens of a text.
 type Counter interface {
-	// Count is the number of tokens of text, without the special tokens a
-	// server may add around it.
+	// Count returns the number of tokens of text, without the special tokens a server may
+	// add around the text.
 	Count(ctx context.Context, text string) (int, error)
-	// Name says who counts: "estimate", "server /tokenize",
-	// "tokenizer.json of meta-llama/Llama-3.1-8B".
+	// Name identifies the counter: "estimate", "server /tokenize", "tokenizer.json of
+	// meta-llama/Llama-3.1-8B".
 	Name() string
-	// Exact says whether the count is the model's own.
+	// Exact reports whether Count agrees with the model's own tokenizer.
 	Exact() bool
 }
 
-// A TalkCounter also counts conversations, with all that a server puts around
-// their messages.
-type TalkCounter interface {
+// ConversationCounter also counts conversations, including the tokens a server's chat
+// template adds around the messages.
+type ConversationCounter interface {
 	Counter
-	CountTalk(ctx context.Context, messages []Message) (int, error)
+	CountConversation(ctx context.Context, messages []Message) (int, error)
 }
 
-// estimateRunesPerToken is what common vocabularies reach on English prose.
+// estimateRunesPerToken is the average of common vocabularies on English prose.
 const estimateRunesPerToken = 4
 
-// Estimate is the Counter of last resort: about four characters a token.
+// Estimate is the Counter of last resort. It assumes four characters per token.
 type Estimate struct{}
 
 // Count implements Counter.

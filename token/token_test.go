@@ -19,7 +19,7 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// countFunc is a Counter for tests that notes how often it was asked.
+// countFunc is a Counter that counts its calls.
 type countFunc struct {
 	count func(text string) int
 	calls int
@@ -46,7 +46,7 @@ func TestFit(t *testing.T) {
 		count    func(string) int
 		want     int
 		guess    int
-		got      int // the count that can be reached
+		got      int // the best count that exists
 		maxCalls int
 	}{
 		{"words, good guess", countWords, 100, 100, 100, 1},

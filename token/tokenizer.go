@@ -2,60 +2,89 @@ package token
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
-// A Tokenizer encodes text into the ids a model is given, and back. It is safe
+// Tokenizer encodes text into a model's token ids and decodes ids into text. It is safe
 // for concurrent use.
 type Tokenizer struct {
 	name        string
 	vocab       *vocabulary
 	byteLevel   bool
-	literals    map[string]int32 // tokens of a byte-level vocabulary not spelled in its characters
+	literals    map[string]int32 // tokens of a byte-level vocabulary with characters outside the byte-level alphabet
 	added       []addedToken
 	addedByID   map[int32]*addedToken
-	raw         *addedMatcher // finds added tokens in the text as it is
-	normalized  *addedMatcher // finds added tokens in normalized text; nil for none
+	raw         *addedMatcher // finds added tokens in the original text
+	normalized  *addedMatcher // finds added tokens in normalized text; nil if there are none
 	normalizers []normalizer
 	pre         []preTokenizer
 	model       model
 	surround    surround
 	decoders    []decoder
 	buffers     sync.Pool // of *[]int32, for Count
+	failed      atomic.Pointer[LimitError]
 }
 
-// Encode is the ids of text; addSpecial puts around them the special tokens
-// (beginning of text, ...) that the model's tokenizer adds. Bytes that are not
-// UTF-8 count as U+FFFD each, which is what a JSON encoder sends for them.
+// Encode returns the ids of text. If addSpecial is set, the result includes the special
+// tokens the model's tokenizer adds, such as beginning of text. Each byte of invalid
+// UTF-8 counts as U+FFFD, which a JSON encoder sends in its place. If a text takes too much time or memory, Encode
+// returns only a part of the ids, and Err returns the error.
 func (t *Tokenizer) Encode(text string, addSpecial bool) []int32 {
 	return t.AppendEncode(nil, text, addSpecial)
 }
 
-// AppendEncode appends what Encode returns to dst.
+// AppendEncode is like Encode but appends to dst.
 func (t *Tokenizer) AppendEncode(dst []int32, text string, addSpecial bool) []int32 {
 	if addSpecial {
 		dst = append(dst, t.surround.before...)
 	}
-	dst = t.appendText(dst, text)
+	dst, _ = t.appendBounded(dst, text) // Err returns the error
 	if addSpecial {
 		dst = append(dst, t.surround.after...)
 	}
 	return dst
 }
 
-// Count implements Counter: the tokens of text without special tokens around it.
+// Err returns the error of the first text that took too much time or memory to encode. After an error, all other texts
+// fail, too.
+func (t *Tokenizer) Err() error {
+	if err := t.failed.Load(); err != nil {
+		return err
+	}
+	return nil
+}
+
+// appendBounded is appendText with the error of a text that takes too much time or memory.
+func (t *Tokenizer) appendBounded(dst []int32, text string) ([]int32, error) {
+	if err := t.Err(); err != nil {
+		return dst, err
+	}
+	out := dst
+	err := bounded(t.name, func() error {
+		out = t.appendText(dst, text)
+		return nil
+	})
+	if limit, ok := errors.AsType[*LimitError](err); ok {
+		t.failed.CompareAndSwap(nil, limit)
+	}
+	return out, err
+}
+
+// Count implements Counter. It does not count special tokens around the text.
 func (t *Tokenizer) Count(_ context.Context, text string) (int, error) {
 	buffer, _ := t.buffers.Get().(*[]int32)
 	if buffer == nil {
 		buffer = new([]int32)
 	}
-	*buffer = t.appendText((*buffer)[:0], text)
-	n := len(*buffer)
+	ids, err := t.appendBounded((*buffer)[:0], text)
+	*buffer = ids
 	t.buffers.Put(buffer)
-	return n, nil
+	return len(ids), err
 }
 
 // Name implements Counter.
@@ -64,7 +93,7 @@ func (t *Tokenizer) Name() string { return t.name }
 // Exact implements Counter.
 func (t *Tokenizer) Exact() bool { return true }
 
-// VocabSize is one more than the highest id.
+// VocabSize returns the highest id plus 1.
 func (t *Tokenizer) VocabSize() int {
 	size := t.vocab.size()
 	for i := range t.added {
@@ -73,17 +102,17 @@ func (t *Tokenizer) VocabSize() int {
 	return size
 }
 
-// Overhead is how many special tokens Encode puts around a text.
+// Overhead returns the number of special tokens Encode adds around a text.
 func (t *Tokenizer) Overhead() int { return len(t.surround.before) + len(t.surround.after) }
 
-// A Special is a token that stands for no text of its own: the beginning or
-// the end of a text, a role in a conversation.
+// Special is a token without text of its own, such as the beginning or end of a text or a
+// role in a conversation.
 type Special struct {
 	ID   int32
 	Text string
 }
 
-// Specials is the special tokens, in the order of the file.
+// Specials returns the special tokens in file order.
 func (t *Tokenizer) Specials() []Special {
 	var all []Special
 	for i := range t.added {
@@ -94,7 +123,7 @@ func (t *Tokenizer) Specials() []Special {
 	return all
 }
 
-// ID finds a token by its text as the vocabulary spells it.
+// ID returns the id of a token by its text in the vocabulary.
 func (t *Tokenizer) ID(token string) (int32, bool) {
 	for i := range t.added {
 		if t.added[i].Content == token {
@@ -104,7 +133,7 @@ func (t *Tokenizer) ID(token string) (int32, bool) {
 	return t.vocabID(token)
 }
 
-// vocabID finds a token of the model itself.
+// vocabID is like ID but ignores added tokens.
 func (t *Tokenizer) vocabID(token string) (int32, bool) {
 	if !t.byteLevel {
 		return t.vocab.lookup(token)
@@ -116,7 +145,7 @@ func (t *Tokenizer) vocabID(token string) (int32, bool) {
 	return id, ok
 }
 
-// Token is the text of an id as the vocabulary spells it.
+// Token returns the text of an id in the vocabulary.
 func (t *Tokenizer) Token(id int32) (string, bool) {
 	if a := t.addedByID[id]; a != nil {
 		return a.decoded, true
@@ -130,8 +159,8 @@ func (t *Tokenizer) Token(id int32) (string, bool) {
 	return text, text != ""
 }
 
-// Decode is the text of ids; skipSpecial leaves special tokens out. Ids the
-// tokenizer does not know are left out too.
+// Decode returns the text of ids. If skipSpecial is set, it omits special tokens. Unknown
+// ids are always omitted.
 func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	tokens := make([]string, 0, len(ids))
 	for _, id := range ids {
@@ -154,9 +183,9 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 // appendText appends the ids of text.
 func (t *Tokenizer) appendText(dst []int32, text string) []int32 {
 	if !utf8.ValidString(text) {
-		text = string([]rune(text)) // one U+FFFD for each byte
+		text = string([]rune(text)) // one U+FFFD per byte
 	}
-	e := encoding{t: t, ids: dst}
+	e := encoding{t: t, ids: dst, size: len(text)}
 	e.emit = e.words
 	t.raw.split(text,
 		func(start, end int) { e.segment(text[start:end], start == 0) },
@@ -164,17 +193,19 @@ func (t *Tokenizer) appendText(dst []int32, text string) []int32 {
 	return e.ids
 }
 
-// An encoding is the encoding of one text under way.
+// encoding is the state of encoding one text.
 type encoding struct {
 	t    *Tokenizer
 	ids  []int32
-	step int // of the pre-tokenizers
+	step int // index of the next pre-tokenizer
+	size int // of the text
+	made int // bytes of all pieces
 	emit func(piece)
 }
 
-// segment encodes text between added tokens.
+// segment encodes the text between two added tokens.
 func (e *encoding) segment(text string, first bool) {
-	// What follows characters that were normalized away does not come first.
+	// A piece after characters removed by normalization is not the first.
 	first = first && e.t.normalize(text[:runeSize(text, 0)]) != ""
 	text = e.t.normalize(text)
 	if text == "" {
@@ -190,18 +221,22 @@ func (e *encoding) segment(text string, first bool) {
 }
 
 func (t *Tokenizer) normalize(text string) string {
+	size := len(text)
 	for _, n := range t.normalizers {
 		text = n(text)
+		checkGrowth(size, len(text))
 	}
 	return text
 }
 
-// words passes a piece through the pre-tokenizers that are left and what
-// comes out of the last to the model.
+// words passes a piece through the remaining pre-tokenizers, and the result to the model.
 func (e *encoding) words(p piece) {
 	if e.step == len(e.t.pre) {
 		e.ids = e.t.model.appendWord(e.ids, p.text)
 		return
+	}
+	if e.made += len(p.text); e.made > growthFree {
+		checkGrowth(e.size, e.made/(len(e.t.pre)+1)) // each pre-tokenizer makes all of the text again
 	}
 	step := e.t.pre[e.step]
 	e.step++
@@ -209,7 +244,7 @@ func (e *encoding) words(p piece) {
 	e.step--
 }
 
-// newTokenizer makes a Tokenizer of a definition.
+// newTokenizer builds a Tokenizer from a definition.
 func newTokenizer(d *definition, name string) (*Tokenizer, error) {
 	t := &Tokenizer{name: name, vocab: &d.vocab}
 	setComponents := t.setComponents
@@ -262,8 +297,8 @@ func (t *Tokenizer) setComponents(d *definition) error {
 	return err
 }
 
-// setSentencePiece is setComponents for a SentencePiece model. Its control
-// pieces are never found in text, and the ones the user defined always are.
+// setSentencePiece is setComponents for a SentencePiece model. Control pieces are never
+// found in text; user-defined pieces always are.
 func (t *Tokenizer) setSentencePiece(d *definition) error {
 	sp := d.SentencePiece
 	normalize, err := sp.normalizer()
@@ -282,7 +317,7 @@ func (t *Tokenizer) setModel(d *definition) error {
 	unk := noToken
 	if name := d.Model.UnkToken; name != nil {
 		id, ok := t.vocabID(*name)
-		if !ok && !t.byteLevel && !d.Model.ByteFallback { // with bytes there are no unknown characters
+		if !ok && !t.byteLevel && !d.Model.ByteFallback { // byte-based vocabularies have no unknown characters
 			return fmt.Errorf("model.unk_token: %q is not in the vocabulary", *name)
 		}
 		if ok {
@@ -316,15 +351,16 @@ func (t *Tokenizer) setModel(d *definition) error {
 	return nil
 }
 
-// setAdded gives the added tokens their ids and prepares the search for them.
-// The id is the one the vocabulary has for the text, and otherwise the next
-// that is free: the reference implementation does not go by the id in the file.
+// setAdded assigns ids to the added tokens and builds their matchers. If the vocabulary
+// contains the text, the token gets the vocabulary's id, otherwise the next free id. The
+// reference implementation ignores the ids in the file, too.
 func (t *Tokenizer) setAdded(d *definition) {
 	t.addedByID = map[int32]*addedToken{}
 	seen := map[string]bool{}
 	next := int32(t.vocab.size())
 	var raw, normalized []addedToken
 	var rawTexts, normalizedTexts []string
+	bytes := 0
 	for _, a := range d.AddedTokens {
 		if a.Content == "" || seen[a.Content] {
 			continue
@@ -338,6 +374,9 @@ func (t *Tokenizer) setAdded(d *definition) {
 		}
 		if a.Normalized {
 			a.decoded = t.normalize(a.Content)
+			if bytes += len(a.decoded); bytes > maxAdded {
+				beyond("the normalized added tokens have more than %d MiB", maxAdded>>20)
+			}
 			normalized, normalizedTexts = append(normalized, a), append(normalizedTexts, a.decoded)
 		} else {
 			a.decoded = a.Content
@@ -357,9 +396,9 @@ func (t *Tokenizer) setAdded(d *definition) {
 	}
 }
 
-// setPieces is setAdded for a SentencePiece model: control pieces are special
-// but not looked for, user-defined pieces are cut out of normalized text where
-// pieces merge, and merely score well where they are chosen by score.
+// setPieces is setAdded for a SentencePiece model. Control pieces are special but never
+// matched in text. BPE models match user-defined pieces in normalized text; Unigram
+// models only give them a high score.
 func (t *Tokenizer) setPieces(sp *spSettings) {
 	for _, id := range sp.ControlIDs {
 		text := string(t.vocab.text(id))

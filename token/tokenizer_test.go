@@ -14,10 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// object is a JSON object in a test.
 type object = map[string]any
 
-// makeJSON is a tokenizer.json with the given fields changed.
+// makeJSON returns a tokenizer.json with the given fields changed.
 func makeJSON(t *testing.T, model object, fields object) []byte {
 	t.Helper()
 	file := object{"version": "1.0", "added_tokens": []any{}, "normalizer": nil, "pre_tokenizer": nil, "post_processor": nil, "decoder": nil}
@@ -43,8 +42,7 @@ func makeTokenizer(t *testing.T, model object, fields object) *Tokenizer {
 	return tok
 }
 
-// byteVocab is a byte-level vocabulary: every byte, and the merges given, each
-// of which becomes a token.
+// byteVocab returns a byte-level vocabulary: every byte, and one token per merge.
 func byteVocab(merges ...string) object {
 	vocab := object{}
 	for b := range 256 {
@@ -89,7 +87,8 @@ func TestByteLevelBPE(t *testing.T) {
 	}
 }
 
-// Long words go through a heap and short ones do not: same result.
+// TestMergeHeapSameAsScan checks that the heap for long words and the scan for short
+// words give the same result.
 func TestMergeHeapSameAsScan(t *testing.T) {
 	tok := makeTokenizer(t, byteVocab("a b", "ab a", "b a", "aba b", "ab ab", "a a", "aa a", "ba b"), nil)
 	m, ok := tok.model.(*bpe)
@@ -112,7 +111,7 @@ func TestMergeHeapSameAsScan(t *testing.T) {
 	}
 }
 
-// spmVocab is a vocabulary in the manner of SentencePiece, with byte fallback.
+// spmVocab returns a SentencePiece-style vocabulary with byte fallback.
 func spmVocab() object {
 	vocab := object{"<unk>": 0, "<s>": 1}
 	for b := range 256 {
@@ -163,7 +162,7 @@ func TestSentencePieceStyleBPE(t *testing.T) {
 	for text, want := range map[string]string{
 		"ab ab":    "▁ab ▁ab",
 		"  ab":     "▁▁ ▁ab",
-		"c ab":     "▁ c▁ ab", // c▁ is a token, so no cut after c
+		"c ab":     "▁ c▁ ab", // c▁ is a token, so there is no cut after c
 		"b a":      "▁ b ▁a",
 		"é":        "▁ <0xC3> <0xA9>",
 		"a<s>ab":   "▁a <s> ▁ab",
@@ -185,7 +184,7 @@ func TestSentencePieceStyleBPE(t *testing.T) {
 	if diff := cmp.Diff([]Special{{1, "<s>"}}, tok.Specials()); diff != "" {
 		t.Error(diff)
 	}
-	// Whole texts, cut or not, give the same: the cuts are only a way to be fast.
+	// Cutting a text is only an optimization: the result is the same without cuts.
 	uncut := makeTokenizer(t, spmVocab(), spmFields)
 	whole, ok := uncut.model.(*bpe)
 	if !ok {
@@ -199,8 +198,9 @@ func TestSentencePieceStyleBPE(t *testing.T) {
 	}
 }
 
-// Read exactly, "a" and "b" would be better than "ab" by the last bit. The
-// reference reads the longer number less exactly, and finds them equal.
+// TestUnigramTie uses scores that differ by the last bit if parsed exactly; then "a" and
+// "b" would beat "ab". The reference parses the longer number less exactly and sees a
+// tie.
 func TestUnigramTie(t *testing.T) {
 	model := object{"type": "Unigram", "unk_id": 0, "vocab": json.RawMessage(
 		`[["<unk>",0],["a",-7.6182780265808105],["b",0],["ab",-7.618278026580811]]`)}
@@ -274,7 +274,7 @@ func TestAddedTokenFlags(t *testing.T) {
 		object{"id": 305, "content": "UP", "normalized": true},
 	}, "normalizer": object{"type": "Lowercase"}, "pre_tokenizer": object{"type": "ByteLevel", "use_regex": false}, "decoder": object{"type": "ByteLevel"}}
 	tok := makeTokenizer(t, byteVocab(), fields)
-	const l, r, word, lo, longest, up = 256, 257, 258, 259, 260, 261 // the next free ids, whatever the file says
+	const l, r, word, lo, longest, up = 256, 257, 258, 259, 260, 261 // the next free ids, regardless of the ids in the file
 	for text, want := range map[string][]int32{
 		"a  <l> b":      {'a', l, ' ', 'b'},
 		"a <r>  b":      {'a', ' ', r, 'b'},
@@ -329,16 +329,16 @@ func TestBrokenFilesNameTheField(t *testing.T) {
 		"post_processor (TemplateProcessing): special_tokens": bad(func(_, f object) {
 			f["post_processor"] = object{"type": "TemplateProcessing", "single": []any{object{"SpecialToken": object{"id": "x"}}}}
 		}),
-		"decoder.type":                             bad(func(_, f object) { f["decoder"] = object{"kind": "x"} }),
-		"unexpected end":                           []byte(`{"model":{"type":"BPE","vocab":{"a":0`),
-		"after the document":                       []byte(`{"model":{"type":"BPE","vocab":{"a":0},"merges":[]}} x`),
-		"the file is empty":                        []byte(" \n"),
-		"protocol buffer":                          []byte("\x00\x01garbage"),
-		"no piece of type UNK":                     {0x0a, 0x03, 0x0a, 0x01, 'a'},
-		"no encoding known":                        []byte("YQ== 0\nYg== 1\n"),
-		"tiktoken file: line 2":                    []byte("YQ== 0\nYg== x\n"),
-		"line 4: rank 0, which line 1 has already": []byte("YQ== 0\nYg== 1\n\nYWI= 0\n"),
-		"line 3: \"YWI\" is not a token in base64": []byte("YQ== 0\nYg== 1\nYWI 2\n"),
+		"decoder.type":                              bad(func(_, f object) { f["decoder"] = object{"kind": "x"} }),
+		"unexpected end":                            []byte(`{"model":{"type":"BPE","vocab":{"a":0`),
+		"after the document":                        []byte(`{"model":{"type":"BPE","vocab":{"a":0},"merges":[]}} x`),
+		"the file is empty":                         []byte(" \n"),
+		"protocol buffer":                           []byte("\x00\x01garbage"),
+		"no piece of type UNK":                      {0x0a, 0x03, 0x0a, 0x01, 'a'},
+		"no known encoding":                         []byte("YQ== 0\nYg== 1\n"),
+		"tiktoken file: line 2":                     []byte("YQ== 0\nYg== x\n"),
+		"line 4: rank 0 repeats the rank of line 1": []byte("YQ== 0\nYg== 1\n\nYWI= 0\n"),
+		"line 3: \"YWI\" is not a token in base64":  []byte("YQ== 0\nYg== 1\nYWI 2\n"),
 	} {
 		path := filepath.Join(t.TempDir(), "tokenizer")
 		if err := os.WriteFile(path, data, 0o600); err != nil {
@@ -385,7 +385,7 @@ func FuzzLoad(f *testing.F) {
 		if len(data) > 1<<20 || len(text) > 1<<12 {
 			return
 		}
-		tok, err := newRankTokenizer(data, "cl100k_base") // the only format that is told by its size
+		tok, err := newRankTokenizer(data, "cl100k_base") // the only format identified by its number of ranks
 		if err != nil || len(data) == 0 {
 			d, err := parse(data, "tokenizer")
 			if err != nil {

@@ -1,10 +1,10 @@
 package token
 
-// A trie finds which of its keys are prefixes of a text. Nodes are numbers and
-// all edges live in one open-addressed table.
+// trie finds the keys that are prefixes of a text. Nodes are numbers, and all edges are
+// in one open-addressed table.
 type trie struct {
 	edges  []uint64 // (node<<8 | byte)+1 in the high bits, child in the low 32
-	values []int32  // by node; noToken where no key ends
+	values []int32  // by node; noToken if no key ends there
 	used   int
 }
 
@@ -16,7 +16,8 @@ func newTrie() *trie {
 
 func edgeKey(node uint32, b byte) uint64 { return (uint64(node)<<8 | uint64(b)) + 1 }
 
-// child is the node that b leads to, or 0: no edge leads back to the root.
+// child returns the child for byte b, or 0 if there is none. The root is node 0, and no
+// edge leads back to it.
 func (t *trie) child(node uint32, b byte) uint32 {
 	key := edgeKey(node, b)
 	mask := uint64(len(t.edges) - 1)
@@ -30,13 +31,18 @@ func (t *trie) child(node uint32, b byte) uint32 {
 	}
 }
 
-// insert sets the value of a key that is not empty.
+// insert sets the value of a non-empty key.
 func (t *trie) insert(key string, value int32) {
+	if len(key) > maxTokenBytes {
+		beyond("a token of %d bytes, more than %d", len(key), maxTokenBytes)
+	}
 	node := uint32(0)
 	for i := range len(key) {
 		next := t.child(node, key[i])
 		if next == 0 {
-			next = uint32(len(t.values))
+			if next = uint32(len(t.values)); next >= 1<<trieChildBits {
+				beyond("the texts of the tokens differ in more than %d bytes", 1<<trieChildBits)
+			}
 			t.values = append(t.values, noToken)
 			t.addEdge(edgeKey(node, key[i]), next)
 		}
@@ -67,8 +73,8 @@ func (t *trie) place(edge uint64) {
 	t.edges[i] = edge
 }
 
-// longest is the value of the longest key that text starts with, and its
-// length; the length is 0 when there is none.
+// longest returns the value and length of the longest key that is a prefix of text. The
+// length is 0 if there is none.
 func (t *trie) longest(text string) (value int32, length int) {
 	node := uint32(0)
 	for i := range len(text) {

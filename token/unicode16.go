@@ -2,9 +2,9 @@ package token
 
 import "unicode"
 
-// unicode16 are the assignments by which Unicode 16, that the reference
-// implementation goes by, is ahead of the tables of the standard library
-// (Unicode 15). Once those catch up this adds nothing.
+// unicode16 lists characters assigned in Unicode 16, which the reference implementation
+// uses. The standard library has Unicode 15; remove the table once the standard library
+// is up to date.
 var unicode16 = map[string][][2]rune{
 	"Ll": {{0x1c8a, 0x1c8a}, {0xa7cd, 0xa7cd}, {0xa7db, 0xa7db}, {0x10d70, 0x10d85}},
 	"Lm": {{0x10d4e, 0x10d4e}, {0x10d6f, 0x10d6f}, {0x16d40, 0x16d42}, {0x16d6b, 0x16d6c}},
@@ -95,7 +95,7 @@ var unicode16 = map[string][][2]rune{
 	"Han": {{0x2ebf0, 0x2ee5d}},
 }
 
-// addCategory adds a general category ("L", "Lu") as Unicode 16 has it.
+// addCategory adds a general category ("L", "Lu") of Unicode 16.
 func (s *runeSet) addCategory(name string) {
 	s.addTable(unicode.Categories[name])
 	for leaf, ranges := range unicode16 {
@@ -107,8 +107,8 @@ func (s *runeSet) addCategory(name string) {
 	}
 }
 
-// oldPunctuationGaps are the characters of category P that the punctuation
-// test of the reference implementation does not know: its table is older.
+// oldPunctuationGaps are characters of category P missing from the reference
+// implementation's older punctuation table.
 var oldPunctuationGaps = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{Lo: 0x61d, Hi: 0x61d, Stride: 1},

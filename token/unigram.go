@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// unigram chooses the segmentation of a word whose pieces have the best sum
-// of scores.
+// unigram splits a word into the pieces with the highest sum of scores.
 type unigram struct {
 	vocab    *vocabulary
 	scores   []float64
 	pieces   *trie
-	fallback [256]int32 // of <0xNN>, noToken for bytes that have none
+	fallback [256]int32 // ids of <0xNN>; noToken for bytes without one
 	unk      int32
 	unkScore float64
-	single   bool // sums are kept in single precision, as SentencePiece does
+	single   bool // sums have single precision, as in SentencePiece
 	cache    wordCache
 }
 
-// unknownPenalty is how much worse than the worst piece an unknown character is.
+// unknownPenalty is the distance between the lowest score of a piece and the score of an
+// unknown character.
 const unknownPenalty = 10.0
 
 func newUnigram(d *definition, unk int32) *unigram {
@@ -54,15 +54,15 @@ func (m *unigram) appendWord(dst []int32, word string) []int32 {
 	return dst
 }
 
-// A pathNode is the best way to reach a place in the word: the last piece of
-// it, where that starts, and the score of the whole way.
+// pathNode is the best path to an offset in the word: the path's last piece, the start of
+// the piece, and the score of the path.
 type pathNode struct {
 	id    int32
-	start int32 // noToken where no way leads here yet
+	start int32 // noToken if no path reaches this offset yet
 	score float64
 }
 
-// offer takes a way to the node if it is better than the one it has.
+// offer replaces the path to n if the new path has a higher score.
 func (m *unigram) offer(n *pathNode, id int32, start int, score float64) {
 	score = m.rounded(score)
 	if n.start == noToken || score > n.score {
@@ -70,7 +70,7 @@ func (m *unigram) offer(n *pathNode, id int32, start int, score float64) {
 	}
 }
 
-// rounded is a sum as the reference keeps it.
+// rounded returns a sum with the precision of the reference.
 func (m *unigram) rounded(score float64) float64 {
 	if m.single {
 		return float64(float32(score))
@@ -78,11 +78,11 @@ func (m *unigram) rounded(score float64) float64 {
 	return score
 }
 
-// furthestScore is where SentencePiece starts its sums anew, before single
-// precision is too coarse for them.
+// furthestScore is the sum at which SentencePiece starts again from zero, because single
+// precision becomes too coarse.
 const furthestScore = 100_000
 
-// restart takes the score of the first node off all nodes.
+// restart subtracts the score of the first node from all nodes.
 func (m *unigram) restart(nodes []pathNode) {
 	offset := nodes[0].score
 	for i := range nodes {
@@ -90,13 +90,13 @@ func (m *unigram) restart(nodes []pathNode) {
 	}
 }
 
-// appendBest is the Viterbi search over all pieces.
+// appendBest runs the Viterbi search over all pieces.
 func (m *unigram) appendBest(dst []int32, word string) []int32 {
 	nodes := make([]pathNode, len(word)+1)
 	for i := range nodes {
 		nodes[i].start = noToken
 	}
-	furthest := 0 // that a way leads to
+	furthest := 0 // furthest offset reached by a path
 	for i := 0; i < len(word); {
 		if m.single && math.Abs(nodes[i].score) > furthestScore {
 			m.restart(nodes[i : furthest+1])
@@ -124,8 +124,8 @@ func (m *unigram) appendBest(dst []int32, word string) []int32 {
 	return m.appendPath(dst, word, nodes)
 }
 
-// appendPath walks the best path back and appends its pieces in order.
-// Neighbouring unknown characters are one unknown piece.
+// appendPath walks the best path backwards and appends its pieces in order. Adjacent
+// unknown characters form one unknown piece.
 func (m *unigram) appendPath(dst []int32, word string, nodes []pathNode) []int32 {
 	var starts []int
 	for end := len(word); end > 0; {
@@ -147,7 +147,7 @@ func (m *unigram) appendPath(dst []int32, word string, nodes []pathNode) []int32
 	return dst
 }
 
-// appendPiece appends the id of a piece, or of its bytes, or unknown.
+// appendPiece appends the id of a piece, the ids of its bytes, or the unknown id.
 func (m *unigram) appendPiece(dst []int32, text string) []int32 {
 	if id, ok := m.vocab.lookup(text); ok {
 		return append(dst, id)

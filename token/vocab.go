@@ -7,27 +7,27 @@ import (
 	"slices"
 )
 
-// maxTokenID bounds ids, so that a broken file cannot ask for all the memory.
+// maxTokenID limits ids, so that a corrupt file cannot cause huge allocations.
 const maxTokenID = 1<<24 - 1
 
-// A vocabulary is the tokens of a model, by id and by text. It is flat (one
-// run of bytes, offsets, one open-addressed table), so that it is written to
-// and read from a cache in one piece and costs the garbage collector nothing.
+// vocabulary holds the tokens of a model by id and by text. Its layout is flat (one byte
+// slice, offsets, one open-addressed table): one read or write moves it from or to a
+// cache file, and the garbage collector has nothing to scan.
 type vocabulary struct {
 	blob    []byte
 	offsets []uint32 // token i is blob[offsets[i]:offsets[i+1]]
-	slots   []uint32 // id+1 by hash of its text; 0 is empty
+	slots   []uint32 // id+1 by hash of the text; 0 is empty
 }
 
-// A vocabEntry is a token on its way into a vocabulary.
+// vocabEntry is the input of newVocabulary for one token.
 type vocabEntry struct {
 	text   []byte
 	id     int32
-	hidden bool // has an id but is not found by its text
+	hidden bool // has an id, but lookup does not find it
 }
 
-// newVocabulary lays out entries. Where two share a text the later wins the
-// lookup; where two share an id the later is its text.
+// newVocabulary builds the tables. If two entries share a text, lookup finds the later
+// one. If two entries share an id, the later text wins.
 func newVocabulary(entries []vocabEntry) (vocabulary, error) {
 	last := int32(-1)
 	size := 0
@@ -38,7 +38,7 @@ func newVocabulary(entries []vocabEntry) (vocabulary, error) {
 		size += len(e.text)
 	}
 	if int(last) > 8*len(entries)+1<<20 {
-		return vocabulary{}, fmt.Errorf("the highest id is %d, for %d tokens", last, len(entries))
+		return vocabulary{}, fmt.Errorf("the highest id is %d, but there are only %d tokens", last, len(entries))
 	}
 	if !sorted {
 		entries = slices.Clone(entries)
@@ -62,28 +62,32 @@ func newVocabulary(entries []vocabEntry) (vocabulary, error) {
 			v.insert(e.id)
 		}
 	}
+	checkTable("the vocabulary", len(v.slots), func(i int) bool { return v.slots[i] != 0 })
 	return v, nil
 }
 
-// tableSize is a power of two that leaves at least three eighths of a table of
-// n entries empty, so that searches end soon.
+// tableSize returns a power of two that leaves at least three eighths of a table with n
+// entries empty, so that probe sequences stay short.
 func tableSize(n int) int { return 1 << bits.Len(uint(n*8/5+1)) }
 
 func (v *vocabulary) insert(id int32) {
 	text := v.text(id)
 	mask := uint64(len(v.slots) - 1)
-	for i := hashString(string(text)) & mask; ; i = (i + 1) & mask {
+	at := hashString(string(text))
+	for n := range uint64(maxProbes) {
+		i := (at + n) & mask
 		if s := v.slots[i]; s == 0 || string(v.text(int32(s-1))) == string(text) {
 			v.slots[i] = uint32(id) + 1
 			return
 		}
 	}
+	beyond("the vocabulary has more than %d tokens with neighbouring hashes", maxProbes)
 }
 
-// size is one more than the highest id.
+// size returns the highest id plus 1.
 func (v *vocabulary) size() int { return max(len(v.offsets)-1, 0) }
 
-// text is the text of a token, empty for an id that has none.
+// text returns the text of a token, empty if there is no such id.
 func (v *vocabulary) text(id int32) []byte {
 	if id < 0 || int(id) >= v.size() {
 		return nil
@@ -117,9 +121,9 @@ const (
 	hashPrime = 0xd6e8feb86659fd93
 )
 
-// hashString is a fast hash that is the same in every process, as a table in
-// a cache file needs. It is no defence against chosen keys: keys come from
-// the model.
+// hashString is a fast hash with the same result in every process, because cache files
+// store tables built with it. It does not resist chosen keys, so checkTable limits the
+// time of a lookup.
 func hashString(s string) uint64 {
 	h := uint64(hashSeed) ^ uint64(len(s))
 	for len(s) >= 8 {

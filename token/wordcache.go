@@ -7,12 +7,12 @@ import (
 
 const (
 	wordCacheSlots = 1 << 16
-	maxCachedWord  = 64 // bytes; longer words hardly ever come back
+	maxCachedWord  = 64 // bytes; longer words rarely repeat
 )
 
-// A wordCache remembers the ids of words. It is a table of single slots: a
-// newcomer takes the place of whoever was there, so it never grows past its
-// size, and readers take no lock. The zero value is ready to use.
+// wordCache caches the ids of words in a direct-mapped table. A new word replaces the
+// previous word in its slot, so the cache never grows and readers take no lock. The zero
+// value is ready to use.
 type wordCache struct {
 	slots [wordCacheSlots]atomic.Pointer[cachedWord]
 }

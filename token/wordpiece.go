@@ -2,11 +2,11 @@ package token
 
 import "unicode/utf8"
 
-// wordPiece takes the longest token at each place of a word, or gives the
-// whole word up.
+// wordPiece takes the longest token at each offset of a word. If no token matches at some
+// offset, the complete word is unknown.
 type wordPiece struct {
 	vocab    *vocabulary
-	prefix   string // of tokens that continue a word
+	prefix   string // prefix of tokens that continue a word
 	maxRunes int
 	unk      int32
 }
@@ -43,7 +43,7 @@ func (m *wordPiece) longest(word string, start int) (id int32, end int) {
 	return noToken, start
 }
 
-// wordLevel knows whole words only.
+// wordLevel only knows complete words.
 type wordLevel struct {
 	vocab *vocabulary
 	unk   int32

@@ -23,8 +23,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// serveVariable makes the test binary the server of the benchmarks: its CPU
-// time and memory must not be counted as ours.
+// serveVariable makes the test binary the server of the benchmarks, so that the server's
+// CPU time and memory are not counted.
 //
 // hermetic: only benchmarks start a process.
 const serveVariable = "TRANSPORT_TEST_SERVE"
@@ -44,8 +44,8 @@ const event = `data: {"id":"cmpl-0123456789abcdef0123456789abcdef","object":"tex
 	`"model":"meta-llama/Llama-3.1-8B-Instruct","choices":[{"index":0,"text":" token","logprobs":null,` +
 	`"finish_reason":null,"stop_reason":null}],"usage":null}` + "\n\n"
 
-// serveStreams answers /?events=N&gap=D with N events, one each D, until its
-// standard input is closed.
+// serveStreams responds to /?events=N&gap=D with N events, one every D, until standard
+// input is closed.
 func serveStreams(out io.Writer) error {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -92,7 +92,7 @@ func serveStream(nc net.Conn) {
 	}
 }
 
-// startServer runs serveStreams in a process of its own.
+// startServer runs serveStreams in a separate process.
 func startServer(b *testing.B) (base string) {
 	b.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -125,14 +125,14 @@ func cpuNanos(b *testing.B) int64 {
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// discard is a sink that costs nothing.
+// discard is a Consumer that does nothing.
 type discard struct{}
 
 func (discard) Consume([]byte, []Read) error { return nil }
 
-// BenchmarkStream is the CPU time, of kernel and program, that one event of one
-// of many paced streams costs: through this package, and through net/http, a
-// line scanner and encoding/json as a simple client has it.
+// BenchmarkStream measures the CPU time of kernel and program per event of many paced
+// streams: with this package, and with net/http, a line scanner and encoding/json as in a
+// simple client.
 func BenchmarkStream(b *testing.B) {
 	const streams = 400
 	base := startServer(b)
@@ -171,8 +171,8 @@ func BenchmarkStream(b *testing.B) {
 	}
 }
 
-// A talker is a connection without a network: once asked it says one event for
-// each read, at once.
+// A talker is a connection without a network: after a request it returns one event per
+// read, immediately.
 type talker struct {
 	net.Conn
 	asked  chan struct{}
@@ -207,8 +207,8 @@ func (c *talker) Read(p []byte) (int, error) {
 
 func (*talker) Close() error { return nil }
 
-// BenchmarkEvent is what an event costs above the system calls: the same ways
-// as BenchmarkStream, without a network.
+// BenchmarkEvent measures the cost of an event without system calls, for the clients of
+// BenchmarkStream.
 func BenchmarkEvent(b *testing.B) {
 	dial := func(n int) func(context.Context, string, string) (net.Conn, error) {
 		return func(context.Context, string, string) (net.Conn, error) {
@@ -266,8 +266,8 @@ func scan(c *http.Client, url string, decode bool) error {
 	return s.Err()
 }
 
-// BenchmarkOpenStreams is the memory of one of b.N open streams, in the midst
-// of its answer. Run it with -benchtime 10000x.
+// BenchmarkOpenStreams measures the memory of one of b.N open streams in the middle of the
+// response. Run it with -benchtime 10000x.
 func BenchmarkOpenStreams(b *testing.B) {
 	base := startServer(b)
 	client := newClient(b, Options{BaseURL: base})
@@ -276,7 +276,7 @@ func BenchmarkOpenStreams(b *testing.B) {
 	before := resident(b)
 	beforeHeap, beforeStack := inUse()
 	var started, wg sync.WaitGroup
-	dialling := make(chan struct{}, 64) // more at once would overrun the listen queue
+	dialling := make(chan struct{}, 64) // more would overflow the listen queue
 	for range b.N {
 		dialling <- struct{}{}
 		started.Add(1)
@@ -287,7 +287,7 @@ func BenchmarkOpenStreams(b *testing.B) {
 				switch pieces++; pieces {
 				case 1:
 					<-dialling
-				case 20: // some 6 KB of it has come
+				case 20: // about 6 KB have arrived
 					started.Done()
 				}
 			}

@@ -3,35 +3,35 @@ package transport
 import "sync"
 
 const (
-	// smallestBuffer is what a stream starts with: most of the time thousands
-	// of streams wait, and a waiting stream must be cheap.
+	// smallestBuffer is the initial buffer of a stream. Usually thousands of streams wait,
+	// so a waiting stream must be cheap.
 	smallestBuffer = 1 << 10
-	// largestBuffer is how much of one body is kept before it is handed over.
+	// largestBuffer is how many bytes of one body are kept before they go to the Consumer.
 	largestBuffer = 64 << 10
-	// bufferBudget is how much all open streams together may keep; beyond 256
-	// of them each gets less than largestBuffer.
+	// bufferBudget is how many bytes all open streams together may keep. If more than 256
+	// streams are open, each gets less than largestBuffer.
 	bufferBudget = 16 << 20
-	// leastRoom is the smallest stretch worth a read.
+	// leastRoom is the least free space worth a read.
 	leastRoom = 512
-	// bytesPerRead sizes the list of reads by the data it belongs to: an event
-	// of a token stream is longer than this.
+	// bytesPerRead sets the capacity of buffer.reads relative to buffer.data. An event of
+	// a token stream is longer.
 	bytesPerRead = 128
 
 	bufferSizes = 7 // 1, 2, 4, 8, 16, 32, 64 KiB
-	// passingBuffer is the largest buffer that is had only while there is
-	// something to read: what a connection holds fits in.
-	passingBuffer = 8 << 10
+	// transientBuffer is the largest buffer of a stream that keeps a buffer only while it
+	// reads. The bytes held in a connection fit into it.
+	transientBuffer = 8 << 10
 )
 
-// A buffer is a stretch of a body and the reads it came in.
+// A buffer is a part of a body and its reads.
 type buffer struct {
 	data  []byte
 	reads []Read
-	size  int // index of its size
+	size  int // index into bufferPools
 }
 
-// bufferPools has one pool for each size, so that a stream which begins gets a
-// small buffer even when large ones have been freed.
+// bufferPools has one pool per size, so that a new stream gets a small buffer even if
+// large buffers are free.
 var bufferPools [bufferSizes]sync.Pool
 
 func newBuffer(size int) *buffer {
@@ -42,10 +42,10 @@ func newBuffer(size int) *buffer {
 	return &buffer{data: make([]byte, 0, n), reads: make([]Read, 0, n/bytesPerRead), size: size}
 }
 
-// sizeFor is the size of a passing buffer for n bytes. Thousands of streams may wait
-// for their turn to be decoded, each with its buffer, so none is larger than it must be.
+// sizeFor returns the size index of a transient buffer for n bytes. Thousands of streams
+// may wait for the decoder, each with a buffer, so buffers are as small as possible.
 func sizeFor(n int) (size int) {
-	for n+leastRoom > smallestBuffer<<size && smallestBuffer<<size < passingBuffer {
+	for n+leastRoom > smallestBuffer<<size && smallestBuffer<<size < transientBuffer {
 		size++
 	}
 	return size
@@ -62,9 +62,9 @@ func (b *buffer) full() bool {
 	return cap(b.data)-len(b.data) < leastRoom || len(b.reads) == cap(b.reads)
 }
 
-// room returns a buffer with room for another read: b itself, a larger one
-// with the same contents, or, where that would pass limit, an empty one after
-// the contents have gone to sink.
+// room returns a buffer with room for another read: b itself, a larger buffer with the
+// same contents, or, if that would exceed limit, an empty buffer after the contents have
+// gone to sink.
 func (b *buffer) room(limit int, sink Consumer) (*buffer, error) {
 	if !b.full() {
 		return b, nil
@@ -77,14 +77,15 @@ func (b *buffer) room(limit int, sink Consumer) (*buffer, error) {
 		return larger, nil
 	}
 	err := b.flush(sink)
-	if cap(b.data) > limit { // more streams are open than when it grew
+	if cap(b.data) > limit { // more streams are open than when the buffer grew
 		b.free()
 		return newBuffer(0), err
 	}
 	return b, err
 }
 
-// unused is the rest of it, or so many bytes of that where most is not negative.
+// unused returns the free part of the buffer, limited to most bytes unless most is
+// negative.
 func (b *buffer) unused(most int64) []byte {
 	to := b.data[len(b.data):cap(b.data)]
 	if most >= 0 && most < int64(len(to)) {
@@ -93,7 +94,7 @@ func (b *buffer) unused(most int64) []byte {
 	return to
 }
 
-// flush hands the contents to sink, and says what it says.
+// flush passes the contents to sink and returns its error.
 func (b *buffer) flush(sink Consumer) (err error) {
 	if len(b.data) > 0 && sink != nil {
 		err = sink.Consume(b.data, b.reads)
@@ -102,7 +103,7 @@ func (b *buffer) flush(sink Consumer) (err error) {
 	return err
 }
 
-// bufferLimit is what one of open streams may keep.
+// bufferLimit returns how many bytes each of open streams may keep.
 func bufferLimit(open int64) int {
 	return int(min(largestBuffer, max(smallestBuffer, bufferBudget/max(open, 1))))
 }

@@ -5,54 +5,54 @@ import (
 	"fmt"
 	"io"
 
-	"tacho/internal/limit"
+	"github.com/tacho-bench/tacho/internal/limit"
 )
 
-// chunks takes the chunks of a body apart, as they come. net/http has a reader
-// for that; but a stream is many small chunks, which come in pieces that we have
-// the times of, and each would pass through five readers.
-type chunks struct {
+// chunkDecoder decodes chunked encoding from pieces as they arrive. It replaces the reader
+// of net/http, because a stream consists of many small chunks, the pieces have arrival
+// times, and each chunk would pass through five readers.
+type chunkDecoder struct {
 	state  chunkState
-	left   int64 // bytes of a chunk that are still to come; before it begins, how many it will have
-	digits int8  // of its length
-	extra  int   // bytes of a line that says nothing to us
+	left   int64 // bytes left in the chunk; in the length, the value so far
+	digits int8  // digits of the length so far
+	extra  int   // ignored bytes: chunk extensions and trailers
 }
 
 type chunkState int8
 
 const (
-	inLength   chunkState = iota // of a chunk
-	inBlanks                     // which may stand behind the length
-	inExtra                      // or something that we do not know
-	afterLine                    // the LF that ends the line
-	inChunk                      //
-	afterChunk                   // the CR,
-	afterCR                      // and the LF
-	inTrailer                    // a line behind the last chunk
-	afterLast                    // the LF of the last line
+	inLength   chunkState = iota // in the length of a chunk
+	inBlanks                     // in blanks after the length
+	inExtra                      // in a chunk extension
+	afterLine                    // at the LF after the length
+	inChunk                      // in the data of a chunk
+	afterChunk                   // at the CR after the data
+	afterCR                      // at the LF after the data
+	inTrailer                    // in a trailer line
+	afterLast                    // at the LF of the last line
 	chunksOver
 )
 
-// mostDigits of a length fit into 63 bits.
+// mostDigits hex digits fit into 63 bits.
 const mostDigits = 15
 
 var errChunk = errors.New("malformed chunked encoding")
 
-// over says that the last byte of the body was taken.
-func (c *chunks) over() bool { return c.state == chunksOver }
+// done reports whether the body is complete.
+func (c *chunkDecoder) done() bool { return c.state == chunksOver }
 
-// cut is why a body ended before its end: where the connection just ended, it was
-// cut off.
-func (*chunks) cut(err error) error {
+// truncated returns the error of a body that ended early: io.ErrUnexpectedEOF if the
+// connection was closed.
+func (*chunkDecoder) truncated(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err
 }
 
-// take takes the body out of a piece, as far as there is room for it. It says how
-// much that is, and how much of the piece is done with.
-func (c *chunks) take(room, piece []byte) (n, used int, err error) {
+// take decodes piece into room. It returns the number of bytes decoded and the number of
+// bytes of piece used.
+func (c *chunkDecoder) take(room, piece []byte) (n, used int, err error) {
 	for used < len(piece) && c.state != chunksOver {
 		if c.state != inChunk {
 			if err := c.framing(piece[used]); err != nil {
@@ -73,8 +73,8 @@ func (c *chunks) take(room, piece []byte) (n, used int, err error) {
 	return n, used, nil
 }
 
-// framing is a byte that is not of the body.
-func (c *chunks) framing(b byte) error {
+// framing handles a byte outside the data of a chunk.
+func (c *chunkDecoder) framing(b byte) error {
 	switch c.state {
 	case inLength:
 		return c.length(b)
@@ -83,12 +83,12 @@ func (c *chunks) framing(b byte) error {
 		case b == '\r':
 			c.state = afterLine
 		case b == '\n', c.state == inBlanks && b != ' ' && b != '\t':
-			return fmt.Errorf("%w: %q behind the length of a chunk", errChunk, b)
+			return fmt.Errorf("%w: %q after the length of a chunk", errChunk, b)
 		}
-		return c.more("the head of a chunk")
+		return c.countExtra("a chunk extension")
 	case afterLine:
 		if b != '\n' {
-			return fmt.Errorf("%w: a CR within a line", errChunk)
+			return fmt.Errorf("%w: a CR inside a line", errChunk)
 		}
 		c.extra, c.digits = 0, 0
 		if c.state = inChunk; c.left == 0 {
@@ -96,27 +96,27 @@ func (c *chunks) framing(b byte) error {
 		}
 	case afterChunk:
 		if b != '\r' {
-			return fmt.Errorf("%w: a chunk is longer than it says", errChunk)
+			return fmt.Errorf("%w: a chunk is longer than its length", errChunk)
 		}
 		c.state = afterCR
 	case afterCR:
 		if b != '\n' {
-			return fmt.Errorf("%w: a chunk is longer than it says", errChunk)
+			return fmt.Errorf("%w: a chunk is longer than its length", errChunk)
 		}
 		c.state = inLength
 	case inTrailer:
 		return c.trailer(b)
 	case afterLast:
 		if b != '\n' {
-			return fmt.Errorf("%w: no LF behind the last CR", errChunk)
+			return fmt.Errorf("%w: no LF after the last CR", errChunk)
 		}
 		c.state = chunksOver
 	}
 	return nil
 }
 
-// length is a byte of the line that a chunk begins with.
-func (c *chunks) length(b byte) error {
+// length handles a byte of the length of a chunk.
+func (c *chunkDecoder) length(b byte) error {
 	var digit byte
 	switch {
 	case b >= '0' && b <= '9':
@@ -145,23 +145,22 @@ func (c *chunks) length(b byte) error {
 	return nil
 }
 
-// trailer is a byte of the lines behind the last chunk. Nobody wants them. An
-// empty one is the end.
-func (c *chunks) trailer(b byte) error {
+// trailer handles a byte of the trailer, which is ignored. An empty line ends the body.
+func (c *chunkDecoder) trailer(b byte) error {
 	switch {
 	case b == '\r' && c.left == 0:
 		c.state = afterLast
 	case b == '\n':
-		c.left = 0 // of this line
+		c.left = 0 // the line is empty so far
 		return nil
 	default:
 		c.left = 1
 	}
-	return c.more("what follows an answer")
+	return c.countExtra("the trailer")
 }
 
-// more counts a byte that says nothing to us, of what.
-func (c *chunks) more(what string) error {
+// countExtra counts an ignored byte. what names the element for the error.
+func (c *chunkDecoder) countExtra(what string) error {
 	if c.extra++; c.extra > limit.Header {
 		return fmt.Errorf("%w: %s has more than %d bytes", errChunk, what, limit.Header)
 	}

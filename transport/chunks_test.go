@@ -10,8 +10,8 @@ import (
 	"testing/iotest"
 )
 
-// What is read of chunks is what net/http reads of them, however they are cut; and
-// what it does not take is not taken.
+// The decoder returns the same body as net/http however the bytes are cut, and rejects
+// what net/http rejects.
 func FuzzChunks(f *testing.F) {
 	for _, s := range []string{
 		"5\r\nhello\r\n6;x=y\r\n world\r\n0\r\n\r\n",
@@ -50,8 +50,7 @@ func FuzzChunks(f *testing.F) {
 	})
 }
 
-// whole says whether what follows the last chunk has an end. net/http leaves that
-// to others.
+// whole reports whether the trailer is complete, which net/http does not check.
 func whole(b []byte) bool {
 	r := bufio.NewReader(bytes.NewReader(b))
 	_, _ = io.Copy(io.Discard, httputil.NewChunkedReader(r))
@@ -59,16 +58,16 @@ func whole(b []byte) bool {
 	return bytes.HasPrefix(rest, []byte("\r\n"))
 }
 
-// decoded takes apart what r says, by pieces as they come, in some room.
+// decoded decodes r piece by piece, into a buffer of size room.
 func decoded(r io.Reader, room int) (got []byte, err error) {
-	var c chunks
+	var c chunkDecoder
 	piece, to := make([]byte, 4096), make([]byte, 1+room)
-	for !c.over() {
+	for !c.done() {
 		k, err := r.Read(piece)
 		if err != nil {
-			return got, c.cut(err)
+			return got, c.truncated(err)
 		}
-		for used := 0; used < k && !c.over(); {
+		for used := 0; used < k && !c.done(); {
 			n, u, err := c.take(to, piece[used:k])
 			got = append(got, to[:n]...)
 			if used += u; err != nil {
@@ -81,7 +80,7 @@ func decoded(r io.Reader, room int) (got []byte, err error) {
 
 func BenchmarkChunks(b *testing.B) {
 	one := []byte("64\r\n" + string(bytes.Repeat([]byte("x"), 98)) + "\n\n" + "\r\n")
-	var c chunks
+	var c chunkDecoder
 	p := make([]byte, 4096)
 	b.ReportAllocs()
 	for b.Loop() {

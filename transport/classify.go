@@ -13,18 +13,18 @@ import (
 	"strings"
 	"syscall"
 
-	"tacho"
-	"tacho/internal/limit"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/limit"
 )
 
-// A handshakeError is a TLS handshake that failed.
+// handshakeError is a failed TLS handshake.
 type handshakeError struct{ err error }
 
 func (e *handshakeError) Error() string { return "TLS handshake: " + e.err.Error() }
 func (e *handshakeError) Unwrap() error { return e.err }
 
-// Classify says what the error of Do means; of Warm, or of the client of HTTP,
-// with a nil Exchange. It returns nil for nil.
+// Classify returns the Failure for an error of Do, or nil if err is nil. For errors of
+// Warm and of the client of HTTP, x is nil.
 func Classify(err error, x *Exchange) *tacho.Failure {
 	if err == nil {
 		return nil
@@ -38,36 +38,36 @@ func Classify(err error, x *Exchange) *tacho.Failure {
 		f.Message += "; " + h
 	}
 	if f.Cause == tacho.Reset && x.Reused && x.Head == 0 {
-		f.Message += "; the connection had served another request: the server may have been closing it"
+		f.Message += "; the connection was reused, and the server may have been closing it"
 	}
 	return f
 }
 
-// hints say what to do about a failure whose own words do not.
+// hints are advice for causes whose error message gives none.
 var hints = map[tacho.Cause]string{
-	tacho.Refused: "nobody listens there: is the server up, and the address right?",
-	tacho.DNS:     "check the host name, or give an address",
+	tacho.Refused: "nothing is listening on that port, check the server and its address",
+	tacho.DNS:     "check the host name, or use an IP address",
 	tacho.TLS:     "check the scheme, the CA file (--ca-cert) and the client certificate (--client-cert)",
 }
 
-// hint says what to do about err.
+// hint returns advice for err.
 func hint(err error, f *tacho.Failure) string {
 	var errno syscall.Errno
 	var record tls.RecordHeaderError
 	switch {
 	case errors.As(err, &errno) && (errno == syscall.EMFILE || errno == syscall.ENFILE):
-		return "each connection takes one: allow more (ulimit -n 65536), or have fewer requests in flight (--max-concurrency)"
+		return "each connection needs a file descriptor; raise the limit (ulimit -n 65536) or lower --max-concurrency"
 	case errors.As(err, &errno) && errno == syscall.EADDRNOTAVAIL && f.Phase == "connect":
-		return "no local port is left: wait a minute for closed connections to go, have fewer requests in flight (--max-concurrency), or widen net.ipv4.ip_local_port_range"
+		return "no local port is free; wait a minute until closed connections expire, lower --max-concurrency, or widen net.ipv4.ip_local_port_range"
 	case errors.As(err, &record) && !strings.HasPrefix(string(record.RecordHeader[:]), "\x15\x03"):
-		return "the server does not speak TLS there: write http:// instead of https://"
+		return "the server does not use TLS on that port; write http:// instead of https://"
 	case strings.Contains(f.Message, `malformed HTTP response "\x15\x03`):
-		return "the server speaks TLS there: write https:// instead of http://"
+		return "the server uses TLS on that port; write https:// instead of http://"
 	}
 	return hints[f.Cause]
 }
 
-// guessed is how far an exchange came of which only the error is known.
+// guessed returns an Exchange with the likely phase if only the error is known.
 func guessed(err error) *Exchange {
 	var op *net.OpError
 	if isTLS(err) || errors.As(err, &op) && op.Op == "dial" {
@@ -76,7 +76,7 @@ func guessed(err error) *Exchange {
 	return &Exchange{Conn: 1, Wrote: 1}
 }
 
-// phase is how far x came.
+// phase returns the phase in which x ended.
 func phase(x *Exchange) string {
 	switch {
 	case x.Head != 0:
@@ -89,7 +89,7 @@ func phase(x *Exchange) string {
 	return "connect"
 }
 
-// Windows has numbers of its own for these; no other system uses them.
+// The numbers above 10000 are error codes of Windows; no other system uses them.
 var (
 	refusedErrnos = []syscall.Errno{syscall.ECONNREFUSED, 10061}
 	resetErrnos   = []syscall.Errno{syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED, syscall.ETIMEDOUT, 10054, 10053, 10060}
@@ -112,15 +112,14 @@ func cause(err error, phase string) tacho.Cause {
 		return tacho.TLS
 	case phase != "connect":
 		return brokenOrMalformed(err, errno)
-	case slices.Contains(refusedErrnos, errno), errno == syscall.ENOENT: // a unix socket that is not there
+	case slices.Contains(refusedErrnos, errno), errno == syscall.ENOENT: // a unix socket that does not exist
 		return tacho.Refused
 	}
 	return tacho.Connect
 }
 
-// brokenOrMalformed tells a connection that broke from one that carried
-// something else than HTTP. What is left over when all the ways of breaking
-// have been taken away are the complaints of net/http's parsers.
+// brokenOrMalformed distinguishes broken connections from responses that are not HTTP.
+// Errors other than the known ways to break are errors of net/http's parsers.
 func brokenOrMalformed(err error, errno syscall.Errno) tacho.Cause {
 	var op *net.OpError
 	switch message := err.Error(); {
@@ -134,7 +133,7 @@ func brokenOrMalformed(err error, errno syscall.Errno) tacho.Cause {
 	return tacho.Malformed
 }
 
-// isTooLarge knows net/http's complaint by its words: it has no type.
+// isTooLarge recognizes net/http's error by its text, because the error is untyped.
 func isTooLarge(err error) bool {
 	var bound *limit.Error
 	return errors.As(err, &bound) || strings.Contains(err.Error(), "server response headers exceeded")
@@ -152,16 +151,16 @@ func isTLS(err error) bool {
 	)
 	return errors.As(err, &handshake) || errors.As(err, &record) || errors.As(err, &verify) ||
 		errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid) ||
-		// With TLS 1.3 the server judges our certificate after our side of the
-		// handshake is done; its alert comes as an answer.
+		// In TLS 1.3 the server checks our certificate after our side of the handshake is
+		// complete. Its alert arrives in place of the response.
 		errors.As(err, &op) && (op.Op == "remote error" || op.Op == "local error")
 }
 
-// plainMessage is err without the port of our end: messages are counted by
-// what they say, and every connection has another port.
+// plainMessage returns the message of err without our local port. Failures are counted by
+// message, and the port differs by connection.
 func plainMessage(err error) string {
 	var of *url.Error
-	if errors.As(err, &of) { // who asked knows what
+	if errors.As(err, &of) { // the caller knows the URL
 		err = of.Err
 	}
 	message := err.Error()

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"testing"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
 func TestClassify(t *testing.T) {
@@ -57,7 +57,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// What can be done about a failure is said with it.
+// Failures carry a hint on how to fix them.
 func TestHints(t *testing.T) {
 	dial := func(errno syscall.Errno) error {
 		return &url.Error{Op: "Get", URL: "http://h/", Err: &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("socket", errno)}}
@@ -70,7 +70,7 @@ func TestHints(t *testing.T) {
 		{dial(syscall.EMFILE), tacho.Connect, "ulimit -n"},
 		{dial(syscall.ENFILE), tacho.Connect, "ulimit -n"},
 		{dial(syscall.EADDRNOTAVAIL), tacho.Connect, "ip_local_port_range"},
-		{dial(syscall.ECONNREFUSED), tacho.Refused, "is the server up"},
+		{dial(syscall.ECONNREFUSED), tacho.Refused, "check the server and its address"},
 		{&handshakeError{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake", RecordHeader: [5]byte{'H', 'T', 'T', 'P', '/'}}}, tacho.TLS, "write http:// instead"},
 		{errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "\x15\x03\x01\x00\x02\x02"`), tacho.Malformed, "write https:// instead"},
 		{&url.Error{Op: "Get", URL: "http://h/", Err: io.EOF}, tacho.Reset, "EOF"},
@@ -98,7 +98,7 @@ func TestPhase(t *testing.T) {
 	}
 }
 
-// Two failures of the same kind must say the same, or they cannot be counted.
+// Failures of the same kind have the same message, so that they can be counted.
 func TestMessagesLeaveOutOurPort(t *testing.T) {
 	for port := range 2 {
 		err := fmt.Errorf("reading: %w", &net.OpError{
@@ -111,9 +111,9 @@ func TestMessagesLeaveOutOurPort(t *testing.T) {
 	}
 }
 
-// knowsNobody asks a name server on loopback from now on, which knows no name,
-// and returns a name to ask for.
-func knowsNobody(t *testing.T) string {
+// unknownName sets a name server on loopback without any names, and returns a name to
+// look up.
+func unknownName(t *testing.T) string {
 	t.Helper()
 	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -131,8 +131,8 @@ func knowsNobody(t *testing.T) string {
 			if n < 12 {
 				continue
 			}
-			// The question comes back, marked as an answer (0x80), and that
-			// there is no such name (3); without what was said beside it.
+			// The reply is the query, marked as a response (0x80) with NXDOMAIN (3) and
+			// without additional records.
 			answer := append([]byte{}, query[:n]...)
 			answer[2], answer[3] = 0x81, 0x83
 			for i := 6; i < 12; i++ {
@@ -152,8 +152,8 @@ func knowsNobody(t *testing.T) string {
 	return "server.invalid"
 }
 
-// refusing returns a loopback address that refuses connections. It is the client's
-// end of a connection, so that no listener can get it.
+// refusing returns a loopback address that refuses connections. It is the client's end of
+// a connection, so that no listener can get it.
 func refusing(t *testing.T) string {
 	t.Helper()
 	nc, err := net.Dial("tcp", rawServer(t, func(_ net.Conn, r *bufio.Reader) { _, _ = r.ReadByte() }))
@@ -164,7 +164,7 @@ func refusing(t *testing.T) string {
 	return nc.LocalAddr().String()
 }
 
-// The failures that sockets give.
+// Classify recognizes failures of real sockets.
 func TestFailuresOfSockets(t *testing.T) {
 	untrusted := tlsSite(t, nil)
 	mutual := tlsSite(t, func(s *httptest.Server) { s.TLS.ClientAuth = tls.RequireAnyClientCert })
@@ -172,15 +172,15 @@ func TestFailuresOfSockets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unknown, refused := knowsNobody(t), refusing(t)
+	unknown, refused := unknownName(t), refusing(t)
 	for _, tt := range []struct {
 		name string
 		o    Options
 		want tacho.Cause
 	}{
 		{"no such name", Options{BaseURL: "http://" + unknown}, tacho.DNS},
-		{"nobody listens", Options{BaseURL: "http://" + refused}, tacho.Refused},
-		{"nobody listens by name", Options{BaseURL: "http://" + strings.Replace(refused, "127.0.0.1", "localhost", 1)}, tacho.Refused},
+		{"refused", Options{BaseURL: "http://" + refused}, tacho.Refused},
+		{"refused by name", Options{BaseURL: "http://" + strings.Replace(refused, "127.0.0.1", "localhost", 1)}, tacho.Refused},
 		{"no such socket", Options{BaseURL: "unix://" + filepath.Join(t.TempDir(), "none.sock")}, tacho.Refused},
 		{"untrusted certificate", Options{BaseURL: untrusted.url}, tacho.TLS},
 		{"TLS to a plain server", Options{BaseURL: strings.Replace(plainSite(t).url, "http:", "https:", 1)}, tacho.TLS},

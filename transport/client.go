@@ -1,6 +1,6 @@
-// Package transport is HTTP over connections of our own: it knows when each byte
-// of a request left and when the kernel received each byte of the response. It
-// knows nothing of what the bytes mean.
+// Package transport is HTTP over its own connections. The package records when each
+// byte of a request left and when each byte of the response arrived. It does not
+// interpret bodies.
 package transport
 
 import (
@@ -20,82 +20,81 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tacho"
-	"tacho/internal/limit"
-	"tacho/transport/tap"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/limit"
+	"github.com/tacho-bench/tacho/transport/socket"
 )
 
 const (
-	// idleTimeout is shorter than the 5 s after which uvicorn, which most
-	// inference servers run on, closes an idle connection: a connection that
-	// we close ourselves cannot be closed under a request.
+	// idleTimeout is shorter than the 5 s after which uvicorn, which most inference
+	// servers run on, closes an idle connection. A connection that we close ourselves
+	// cannot be closed during a request.
 	idleTimeout = 4 * time.Second
 
 	defaultDialTimeout = 30 * time.Second
 
-	// The buffers of net/http are per connection, and there may be ten
-	// thousand of them.
+	// net/http allocates these buffers per connection, and there may be ten thousand
+	// connections.
 	readBufferSize  = 1 << 10
 	writeBufferSize = 1 << 10
 
 	maxRedirects = 10
 )
 
-// ErrNoWire is in the error of New where there is no wire clock to be had.
-var ErrNoWire = tap.ErrUnavailable
+// ErrNoWire is in the error of New if the wire clock is not available.
+var ErrNoWire = socket.ErrNoWire
 
-// Options say how to reach a server.
+// Options describe how to reach a server.
 type Options struct {
-	// BaseURL is http://host:port/prefix, https://..., or
-	// unix:///path/to.sock, with :/prefix after it where there is one.
+	// BaseURL is http://host:port/prefix, https://host:port/prefix, or
+	// unix:///path/to.sock, optionally followed by :/prefix.
 	BaseURL string
-	// Clock is ReadClock to do without the kernel's times; otherwise they are
-	// used wherever they can be had. WireClock has segments stamped at the network
-	// device, too, or New fails with an error that is ErrNoWire.
+	// Clock selects the clock. ReadClock ignores the kernel's timestamps. KernelClock uses
+	// them if they are available. WireClock also timestamps segments at the network
+	// device; if it is not available, the error of New is ErrNoWire.
 	Clock tacho.Clock
-	// TLS is for https; nil trusts what the system trusts. See TLSConfig.
+	// TLS is the configuration for https; nil trusts the system's roots. See TLSConfig.
 	TLS *tls.Config
-	// Proxy says which proxy to use, as http.ProxyFromEnvironment does; nil is none.
+	// Proxy returns the proxy for a request, as http.ProxyFromEnvironment does; nil means
+	// no proxy.
 	Proxy func(*http.Request) (*url.URL, error)
-	// HTTP2 asks for HTTP/2: by negotiation over TLS, by prior knowledge over http.
+	// HTTP2 requests HTTP/2: by negotiation over TLS, by prior knowledge over http.
 	HTTP2 bool
-	// DialTimeout bounds the making of a connection, and again its TLS
-	// handshake; 0 is 30 s.
+	// DialTimeout limits the dial, and separately the TLS handshake; 0 is 30 s.
 	DialTimeout time.Duration
-	// Dial makes the connections beneath, for tests and tunnels; nil is the
-	// network.
+	// Dial makes the underlying connections, for tests and tunnels; nil uses the network.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// A Client talks to one server. It is safe for concurrent use.
+// Client sends requests to one server. A Client is safe for concurrent use.
 type Client struct {
 	base      *url.URL
-	addr      string // that connections are made to
+	addr      string // address to dial
 	transport *http.Transport
 	dialer    *dialer
-	keeping   keeping
-	spares    *spares  // nil where connections are not to the server itself
-	lines     *lines   // nil where net/http has the connections
+	keepAlive serverKeepAlive
+	spares    *spares  // nil if there is a proxy
+	h1        *h1Pool  // nil if net/http manages the connections
 	urls      sync.Map // path to *url.URL
 	open      atomic.Int64
-	crew      crew
+	workers   workerPool
 }
 
-// New returns a client of the server at o.BaseURL. It connects to nothing.
+// New returns a client for the server at o.BaseURL, without connecting.
 func New(o Options) (*Client, error) {
-	base, socket, err := parseBase(o.BaseURL)
+	base, unixPath, err := parseBase(o.BaseURL)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := wantsOrdinary(); err != nil {
+	if err := socket.CheckReceiver(); err != nil {
 		return nil, err
 	}
 	if o.DialTimeout == 0 {
 		o.DialTimeout = defaultDialTimeout
 	}
 	c := &Client{base: base, addr: hostPort(base)}
-	c.keeping.onBroken, c.keeping.window = c.closeIdle, keptFor
-	c.dialer = newDialer(o, socket, base.Scheme == "https", &c.keeping)
+	c.keepAlive.onBroken, c.keepAlive.window = c.closeIdle, keptFor
+	c.dialer = newDialer(o, unixPath, base.Scheme == "https", &c.keepAlive)
 	proxy, err := proxyOf(o.Proxy, base)
 	if err != nil {
 		return nil, err
@@ -107,7 +106,7 @@ func New(o Options) (*Client, error) {
 		Proxy:                  o.Proxy,
 		DialContext:            c.dialPlain,
 		DialTLSContext:         c.dialTLS,
-		TLSClientConfig:        c.dialer.tls, // for TLS through a proxy; otherwise dialTLS
+		TLSClientConfig:        c.dialer.tls, // for TLS through a proxy; other TLS uses dialTLS
 		TLSHandshakeTimeout:    o.DialTimeout,
 		DisableCompression:     true,
 		MaxIdleConnsPerHost:    1 << 20,
@@ -118,25 +117,25 @@ func New(o Options) (*Client, error) {
 		Protocols:              protocols(o.HTTP2, base.Scheme),
 	}
 	if o.Clock != tacho.ReadClock {
-		c.dialer.clock = newKernelClock()
+		c.dialer.clock = socket.NewClock()
 	}
-	if o.Clock == tacho.WireClock && socket == "" {
-		if err := c.dialer.clock.openTap(ports(base, proxy)); err != nil {
+	if o.Clock == tacho.WireClock && unixPath == "" {
+		if err := c.dialer.clock.OpenTap(ports(base, proxy)); err != nil {
 			c.Close()
 			return nil, err
 		}
 	}
-	if c.dialer.clock != nil && proxy == nil && !o.HTTP2 && base.Scheme == "http" && socket == "" && o.Dial == nil {
-		c.lines = &lines{connect: c.connect, spare: c.spare, idleTimeout: idleTimeout}
+	if c.dialer.clock != nil && proxy == nil && !o.HTTP2 && base.Scheme == "http" && unixPath == "" && o.Dial == nil {
+		c.h1 = &h1Pool{connect: c.connect, spare: c.spare, idleTimeout: idleTimeout}
 	}
 	return c, nil
 }
 
-// connect makes a connection for a line, or takes one that was made before.
+// connect returns a spare connection, or dials one.
 func (c *Client) connect(ctx context.Context, o tacho.CallOptions) (*conn, error) {
 	nc := c.spare()
 	if nc == nil {
-		err := o.Pass(func() {}) // a connection is made when the request is due
+		err := o.Pass(func() {}) // dial only when the request is due
 		if err != nil {
 			return nil, err
 		}
@@ -147,7 +146,7 @@ func (c *Client) connect(ctx context.Context, o tacho.CallOptions) (*conn, error
 	return nc.(*conn), nil
 }
 
-// spare is a connection that was made before; nil if there is none.
+// spare returns a connection dialled in advance, or nil.
 func (c *Client) spare() net.Conn {
 	if c.spares == nil {
 		return nil
@@ -159,11 +158,11 @@ func (c *Client) spare() net.Conn {
 	return nc
 }
 
-// closeIdle closes connections that served a request and wait for another.
+// closeIdle closes idle connections that have served a request.
 func (c *Client) closeIdle() {
 	c.transport.CloseIdleConnections()
-	if c.lines != nil {
-		c.lines.drop(false)
+	if c.h1 != nil {
+		c.h1.drop(false)
 	}
 }
 
@@ -181,40 +180,40 @@ func protocols(http2 bool, scheme string) *http.Protocols {
 	return p
 }
 
-// parseBase returns the URL that requests are relative to, and the path of the
-// unix socket if there is one. Its errors do not repeat a password.
-func parseBase(s string) (base *url.URL, socket string, err error) {
+// parseBase returns the base URL, and the path of the unix socket if there is one. Its
+// errors do not contain the password.
+func parseBase(s string) (base *url.URL, unixPath string, err error) {
 	if rest, ok := strings.CutPrefix(s, "unix://"); ok {
 		path, prefix, _ := strings.Cut(rest, ":/")
 		if !strings.HasPrefix(path, "/") {
-			return nil, "", errors.New("base URL: unix:// wants an absolute path, as in unix:///run/server.sock")
+			return nil, "", errors.New("base URL: unix:// needs an absolute path such as unix:///run/server.sock")
 		}
 		return &url.URL{Scheme: "http", Host: "localhost", Path: strings.TrimRight("/"+prefix, "/")}, path, nil
 	}
 	if !strings.Contains(s, "://") {
-		return nil, "", errors.New("base URL: it should begin with http://, https:// or unix://, as in http://127.0.0.1:8000")
+		return nil, "", errors.New("base URL must begin with http://, https:// or unix://, for example http://127.0.0.1:8000")
 	}
 	base, err = url.Parse(s)
 	if err != nil {
 		if ue := (*url.Error)(nil); errors.As(err, &ue) {
 			err = ue.Err
 		}
-		return nil, "", fmt.Errorf("base URL: %w; it should look like http://127.0.0.1:8000", err)
+		return nil, "", fmt.Errorf("base URL: %w; use a URL such as http://127.0.0.1:8000", err)
 	}
 	switch {
 	case base.Scheme != "http" && base.Scheme != "https":
-		return nil, "", fmt.Errorf("base URL %q: it should begin with http://, https:// or unix://", base.Redacted())
+		return nil, "", fmt.Errorf("base URL %q must begin with http://, https:// or unix://", base.Redacted())
 	case base.Hostname() == "":
-		return nil, "", fmt.Errorf("base URL %q names no host; it should look like http://127.0.0.1:8000", base.Redacted())
+		return nil, "", fmt.Errorf("base URL %q has no host; use a URL such as http://127.0.0.1:8000", base.Redacted())
 	case base.RawQuery != "" || base.Fragment != "":
-		return nil, "", fmt.Errorf("base URL %q: leave out what follows the path", base.Redacted())
+		return nil, "", fmt.Errorf("base URL %q must end with its path; remove the query and the fragment", base.Redacted())
 	}
 	base.Path = strings.TrimRight(base.Path, "/")
 	base.RawPath = strings.TrimRight(base.RawPath, "/")
 	return base, "", nil
 }
 
-// proxyOf is the proxy before the server, or nil.
+// proxyOf returns the proxy for the server, or nil.
 func proxyOf(proxy func(*http.Request) (*url.URL, error), base *url.URL) (*url.URL, error) {
 	if proxy == nil {
 		return nil, nil
@@ -226,13 +225,13 @@ func proxyOf(proxy func(*http.Request) (*url.URL, error), base *url.URL) (*url.U
 	return u, nil
 }
 
-// ports are those that connections go to.
+// ports returns the ports that connections go to.
 func ports(base, proxy *url.URL) (out []uint16) {
 	for _, u := range []*url.URL{base, proxy} {
 		if u == nil {
 			continue
 		}
-		_, port, _ := net.SplitHostPort(hostPort(u)) // it was joined there
+		_, port, _ := net.SplitHostPort(hostPort(u)) // hostPort always joins host and port
 		if n, err := strconv.ParseUint(port, 10, 16); err == nil {
 			out = append(out, uint16(n))
 		}
@@ -240,7 +239,7 @@ func ports(base, proxy *url.URL) (out []uint16) {
 	return out
 }
 
-// hostPort is the address that net/http dials for u.
+// hostPort returns the address that net/http dials for u.
 func hostPort(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -269,9 +268,9 @@ func (c *Client) dialTLS(ctx context.Context, network, addr string) (net.Conn, e
 	return c.dialer.dialTLS(ctx, network, addr)
 }
 
-// NewRequest builds a request to be sent by the client of HTTP, or, made ready
-// by Encode, by Do. It takes header and body over. path is relative to the base URL. Requests to one path share
-// its URL: ten thousand of them wait at a time.
+// NewRequest builds a request for the client of HTTP or for Encode. It takes over header
+// and body. path is relative to the base URL. Requests to the same path share their URL,
+// because ten thousand of them may wait.
 func (c *Client) NewRequest(method, path string, header http.Header, body []byte) (*http.Request, error) {
 	u, err := c.locate(path)
 	if err != nil {
@@ -286,8 +285,8 @@ func (c *Client) NewRequest(method, path string, header http.Header, body []byte
 	}
 	if len(body) > 0 {
 		req.ContentLength = int64(len(body))
-		// net/http asks for the body again if it finds its connection closed
-		// before it has written anything.
+		// net/http calls GetBody again if its connection was closed before it wrote
+		// anything.
 		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 		req.Body, _ = req.GetBody()
 	}
@@ -298,16 +297,16 @@ func (c *Client) NewRequest(method, path string, header http.Header, body []byte
 	return req, nil
 }
 
-// A Request is ready to be sent: it is the very bytes that a line writes.
+// Request is an encoded request for Do.
 type Request struct {
 	bytes []byte
-	http  *http.Request // where net/http has the connections
+	http  *http.Request // set if net/http manages the connections
 }
 
-// Encode makes req ready, for Do. What was built to make it may go: ten
-// thousand requests wait at a time.
+// Encode encodes req for Do. The caller can drop req afterwards, because ten thousand
+// requests may wait.
 func (c *Client) Encode(req *http.Request) (*Request, error) {
-	if c.lines == nil {
+	if c.h1 == nil {
 		return &Request{http: req}, nil
 	}
 	b := encoders.Get().(*bytes.Buffer)
@@ -321,7 +320,7 @@ func (c *Client) Encode(req *http.Request) (*Request, error) {
 
 var encoders = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// text is what to write. It says so if it is the last on its connection.
+// text returns the bytes to write. If last is true, it adds "Connection: close".
 func (r *Request) text(last bool) []byte {
 	if !last {
 		return r.bytes
@@ -331,7 +330,7 @@ func (r *Request) text(last bool) []byte {
 	return slices.Concat(r.bytes[:end], []byte(wish), r.bytes[end:])
 }
 
-// locate is the URL of a path.
+// locate returns the URL of a path.
 func (c *Client) locate(path string) (*url.URL, error) {
 	if u, ok := c.urls.Load(path); ok {
 		return u.(*url.URL), nil
@@ -341,7 +340,7 @@ func (c *Client) locate(path string) (*url.URL, error) {
 		return nil, fmt.Errorf("endpoint: %w", err)
 	}
 	if rel.IsAbs() || rel.Host != "" {
-		return nil, fmt.Errorf("endpoint %q: it should be a path such as /v1/completions; the server is named by the base URL", rel.Redacted())
+		return nil, fmt.Errorf("endpoint %q must be a path such as /v1/completions; the base URL names the server", rel.Redacted())
 	}
 	u := *c.base
 	u.User = nil
@@ -356,40 +355,40 @@ func (c *Client) locate(path string) (*url.URL, error) {
 	return &u, nil
 }
 
-// Wire counts what was seen at the network device. It is all 0 but by the wire clock.
-func (c *Client) Wire() tap.Stats {
+// Wire returns the segments counted at the network device. The counts are 0 without the
+// wire clock.
+func (c *Client) Wire() socket.Stats {
 	if c.dialer.clock == nil {
-		return tap.Stats{}
+		return socket.Stats{}
 	}
-	return c.dialer.clock.stats()
+	return c.dialer.clock.Stats()
 }
 
-// Host is the server's name, without a port.
+// Host returns the server's host name, without a port.
 func (c *Client) Host() string { return c.base.Hostname() }
 
-// HTTP is an ordinary client of the same server, for small calls beside the
-// measured ones.
+// HTTP returns an ordinary client of the same server, for small calls beside the measured
+// ones.
 func (c *Client) HTTP() *http.Client {
 	return &http.Client{Transport: c.transport, CheckRedirect: SameServer}
 }
 
-// SameServer is for http.Client.CheckRedirect. Our keys are meant for the server
-// they were given for, by the way they were given for: no redirect takes them to
-// another host or port, nor from https to http.
+// SameServer is for http.Client.CheckRedirect. API keys are for one server and one scheme,
+// so redirects to another host or port, or to another scheme, fail.
 func SameServer(to *http.Request, via []*http.Request) error {
 	from := via[0].URL
 	switch {
 	case to.URL.Scheme != from.Scheme || !strings.EqualFold(hostPort(to.URL), hostPort(from)):
-		return fmt.Errorf("the server redirects to %s, where our keys are not sent: if that is the right server, give its address", limit.Clip(to.URL.Scheme+"://"+to.URL.Host))
+		return fmt.Errorf("the server redirects to %s; API keys are not sent to another server, so use that address as the base URL if it is right", limit.Clip(to.URL.Scheme+"://"+to.URL.Host))
 	case len(via) >= maxRedirects:
-		return errors.New("the server redirects in a circle")
+		return errors.New("the server redirects in a loop")
 	}
 	return nil
 }
 
-// Warm dials n connections, TLS handshake and all, for requests that find no
-// idle connection; and from then on keeps at least so many of them ready. A
-// server behind a proxy is not kept warm.
+// Warm dials n connections, including the TLS handshake, for requests that find no idle
+// connection. From then on it keeps at least least of them ready. Warm does nothing if
+// there is a proxy.
 func (c *Client) Warm(ctx context.Context, n, least int) error {
 	if c.spares == nil {
 		return nil
@@ -397,16 +396,16 @@ func (c *Client) Warm(ctx context.Context, n, least int) error {
 	return c.spares.keep(ctx, n, least)
 }
 
-// Close lets go of idle and spare connections. Requests under way go on.
+// Close closes idle and spare connections. Requests in flight continue.
 func (c *Client) Close() {
 	if c.spares != nil {
 		c.spares.close()
 	}
-	if c.lines != nil {
-		c.lines.drop(true)
+	if c.h1 != nil {
+		c.h1.drop(true)
 	}
 	c.transport.CloseIdleConnections()
 	if c.dialer.clock != nil {
-		c.dialer.clock.close()
+		c.dialer.clock.Close()
 	}
 }

@@ -24,10 +24,10 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// echo answers with what it was asked, in pieces.
+// echo responds with the request body, in pieces.
 var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	for _, piece := range []string{r.Proto, " ", r.URL.RequestURI(), " ", string(body)} {
@@ -45,7 +45,7 @@ func writePEM(t *testing.T, kind string, der []byte) string {
 	return name
 }
 
-// identity makes a self-signed client certificate and returns its files.
+// identity creates a self-signed client certificate and returns its files.
 func identity(t *testing.T) (cert *x509.Certificate, certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -71,7 +71,7 @@ func identity(t *testing.T) (cert *x509.Certificate, certFile, keyFile string) {
 	return cert, writePEM(t, "CERTIFICATE", der), writePEM(t, "PRIVATE KEY", keyDER)
 }
 
-// A site is a server and how to reach it.
+// A site is a server and the options to reach it.
 type site struct {
 	url string
 	tls TLSOptions
@@ -113,7 +113,7 @@ func TestWaysToAServer(t *testing.T) {
 		http2 bool
 		proto string
 		path  string
-		clock tacho.Clock // 0 is the best the system has for TCP
+		clock tacho.Clock // 0 is the best clock of the system
 	}{
 		{name: "http", start: plainSite},
 		{name: "by name", start: func(t *testing.T) site {
@@ -209,7 +209,7 @@ func TestCompressionIsNeverAskedFor(t *testing.T) {
 	}
 }
 
-// proxy is an HTTP proxy that counts what goes through it.
+// proxy is an HTTP proxy that reports the requests it forwards.
 func proxy(t *testing.T, seen chan<- string) *url.URL {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen <- r.Method + " " + r.RequestURI
@@ -316,9 +316,9 @@ func TestBadBaseURL(t *testing.T) {
 	for _, tt := range []struct{ base, want string }{
 		{"", "begin with http://"},
 		{"ftp://127.0.0.1", "begin with http://"},
-		{"http://", "names no host"},
-		{"http://:80", "names no host"},
-		{"http://127.0.0.1/?x", "leave out"},
+		{"http://", "has no host"},
+		{"http://:80", "has no host"},
+		{"http://127.0.0.1/?x", "remove the query"},
 		{"http://me:secret@127.0.0.1:bad", "base URL"},
 		{"127.0.0.1:8000", "begin with http://"},
 		{"ftp://me:secret@127.0.0.1", "xxxxx"},
@@ -360,7 +360,7 @@ func TestTLSConfigErrors(t *testing.T) {
 	}
 }
 
-// An address that does not answer is not asked again, and the rest take turns.
+// The resolver drops an address that does not answer and rotates among the rest.
 func TestResolverForgetsTheDead(t *testing.T) {
 	_, port, _ := net.SplitHostPort(rawServer(t, func(net.Conn, *bufio.Reader) {}))
 	dead, good := netip.MustParseAddr("::1"), netip.MustParseAddr("127.0.0.1")

@@ -11,73 +11,64 @@ import (
 	"syscall"
 	"time"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/transport/socket"
 )
 
-// now is the wall clock: the kernel stamps CLOCK_REALTIME, and only times of
-// the same clock can be subtracted.
+// now is the wall clock. The kernel's timestamps are CLOCK_REALTIME, and only times of the
+// same clock can be subtracted.
 func now() int64 { return time.Now().UnixNano() }
 
-// A stamp says when something was received.
-type stamp struct {
-	at     int64
-	lag    int32 // nanoseconds from then until we had it, saturated
-	since  int32 // nanoseconds before it when there was nothing to receive, saturated; 0: not known
-	kernel bool  // at is the kernel's time, and not that of the read
-	wire   bool  // at is the time of this very segment, seen at the network device
-	waited bool  // the reader waited for it: nothing had come when the read began
-}
-
 const (
-	// waitLeast is how long a read takes at least that waited for its bytes. One that
+	// waitLeast is the shortest read that counts as having waited for bytes. A read that
 	// finds bytes returns within microseconds.
 	waitLeast = time.Millisecond
-	// lateLeast, lateMost, latePart and silentPart say for how long bytes may lie in a
-	// connection while the client is well. They are a quarter more than the periods in
-	// which the receive thread looks at its connections: 2 ms, up to 4 ms and a tenth of
-	// the gaps if much comes, and a hundredth of a silence.
+	// lateLeast, lateMost, latePart and silentPart limit how long bytes may wait in a
+	// connection if the client keeps up. They are 25 % above the polling intervals of the
+	// receive thread: 2 ms, up to 4 ms and a tenth of the gaps under load, and a hundredth
+	// of a silence.
 	lateLeast  = 2500 * time.Microsecond
 	lateMost   = 5 * time.Millisecond
 	latePart   = 8
 	silentPart = 80
 )
 
-// readStamp is the stamp of bytes whose read began at a time and returns now.
-func readStamp(began int64) stamp {
-	s := stamp{at: now()}
-	if took := time.Duration(s.at - began); took >= waitLeast {
-		s.waited, s.since = true, tacho.SaturatedNanos(took)
+// readStamp returns the stamp of bytes from a read that began at began and returns now.
+func readStamp(began int64) socket.Stamp {
+	s := socket.Stamp{At: now()}
+	if took := time.Duration(s.At - began); took >= waitLeast {
+		s.Waited, s.Since = true, tacho.SaturatedNanos(took)
 	}
 	return s
 }
 
-// late says whether bytes that may have come since so long before lay in the connection
-// for longer than they do if the client is well. gap is the time since the bytes before.
+// late reports whether bytes waited in the connection for longer than they do if the
+// client keeps up. They arrived at most since ago, and gap after the bytes before.
 func late(since, gap time.Duration) bool {
 	return since > max(lateLeast, min(lateMost, gap/latePart), gap/silentPart)
 }
 
-// A conn is a connection that stamps its traffic into the span that has it.
-// It deliberately hides the ReadFrom and WriteTo of the connection beneath:
-// net/http would use them to go past Read and Write.
+// A conn records the times of its traffic in the span of its owner. It hides ReadFrom and
+// WriteTo of the underlying connection, because net/http would use them to bypass Read and
+// Write.
 type conn struct {
 	net.Conn
-	kernel *polled // the same connection, where the kernel gives times
-	h2c    bool    // HTTP/2 without TLS
-	spare  bool    // it was made before somebody had a use for it
-	owner  atomic.Pointer[span]
-	lateAt atomic.Int64 // when bytes were last read that had lain there for long, by the kernel's times
-	lease  lease
+	kernel    socket.Conn // the same connection with kernel timestamps; nil if unavailable
+	h2c       bool        // HTTP/2 without TLS
+	spare     bool        // dialled in advance
+	owner     atomic.Pointer[span]
+	lateAt    atomic.Int64 // time of the last late read, by the kernel's timestamps
+	keepAlive connKeepAlive
 }
 
-// newConn wraps nc. clock is nil if times are those of the read; a connection
-// that cannot have the kernel's falls back to them, and its exchanges say so.
-// mayBeHeld says that it carries streams of events in the clear.
-func newConn(nc net.Conn, clock *kernelClock, mayBeHeld bool) (*conn, error) {
+// newConn wraps nc. If clock is nil, or nc cannot have kernel timestamps, times are read
+// times, and exchanges report the read clock. plainEvents reports whether nc carries
+// streams of events without TLS.
+func newConn(nc net.Conn, clock *socket.Clock, plainEvents bool) (*conn, error) {
 	if clock == nil {
 		return &conn{Conn: nc}, nil
 	}
-	kernel, err := clock.take(nc, mayBeHeld)
+	kernel, err := clock.Take(nc, plainEvents)
 	if err != nil {
 		return nil, errors.Join(err, nc.Close())
 	}
@@ -87,16 +78,16 @@ func newConn(nc net.Conn, clock *kernelClock, mayBeHeld bool) (*conn, error) {
 	return &conn{Conn: kernel, kernel: kernel}, nil
 }
 
-// own makes s the owner of the connection. net/http may hand a connection to the next
-// request before the one before has taken its times of sending: that one keeps them.
+// own makes s the owner of the connection. net/http may reuse a connection before the
+// previous request reads its send times, so the previous span keeps a copy.
 func (c *conn) own(s *span) {
-	s.before = c.lease.wrote.Load()
+	s.before = c.keepAlive.wrote.Load()
 	if old := c.owner.Swap(s); old != nil && c.kernel != nil {
-		old.keepLeaving(c.kernel.leftBy(), s.before)
+		old.keepSendTimes(c.kernel.LeftBy(), s.before)
 	}
 }
 
-// Read is one receive.
+// Read implements net.Conn. It is one receive.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.kernel == nil {
 		began := now()
@@ -107,9 +98,9 @@ func (c *conn) Read(p []byte) (int, error) {
 		c.closedBy(err)
 		return n, err
 	}
-	n, at, err := c.kernel.receive(p)
+	n, at, err := c.kernel.Receive(p)
 	if n > 0 {
-		if read := now(); late(time.Duration(read-at.at), 0) {
+		if read := now(); late(time.Duration(read-at.At), 0) {
 			c.lateAt.Store(read)
 		}
 		c.received(at)
@@ -118,73 +109,74 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// closedBy notes how a connection ended if it was the peer that ended it. What
-// had reached it is known if it closed the connection, and not if it was reset.
+// closedBy notes an error caused by the peer. If the peer closed the connection, the bytes
+// it received are known; after a reset they are not.
 func (c *conn) closedBy(err error) {
 	if err == nil {
 		return
 	}
 	var errno syscall.Errno
-	switch taken, closed := delivered(c.Conn); {
+	switch taken, closed := socket.Delivered(c.Conn); {
 	case errors.Is(err, io.EOF) || closed:
-		c.lease.end(taken)
+		c.keepAlive.end(taken)
 	case !errors.As(err, &errno) || !slices.Contains(resetErrnos, errno):
 		return
 	}
 	s := c.owner.Load()
-	c.lease.cut(s == nil || s.silent())
+	c.keepAlive.cut(s == nil || s.silent())
 }
 
-func (c *conn) received(at stamp) {
+func (c *conn) received(at socket.Stamp) {
 	if s := c.owner.Load(); s != nil {
 		s.received(at)
 	}
 }
 
-// Write stamps before and after.
+// Write implements net.Conn. It records the time before and after.
 func (c *conn) Write(p []byte) (n int, err error) {
 	s := c.owner.Load()
 	if s == nil {
-		c.lease.wrote.Add(int64(len(p)))
+		c.keepAlive.wrote.Add(int64(len(p)))
 		return c.Conn.Write(p)
 	}
-	if c.kernel != nil && s.begun() == 0 {
-		c.hide(len(p), s)
+	if c.kernel != nil && s.sendStart() == 0 {
+		c.prepare(len(p), s, false)
 		n = c.begin(p, s)
-		runtime.Gosched() // others may be about to send: they come first
-		if c.kernel.look(); n == len(p) {
+		runtime.Gosched() // other goroutines may be about to send, and go first
+		if c.kernel.Watch(); n == len(p) {
 			return n, nil
 		}
 	}
 	p = p[n:]
 	s.writing()
-	c.lease.wrote.Add(int64(len(p)))
+	c.keepAlive.wrote.Add(int64(len(p)))
 	rest, err := c.Conn.Write(p)
-	c.lease.wrote.Add(int64(rest - len(p)))
+	c.keepAlive.wrote.Add(int64(rest - len(p)))
 	s.written(err)
 	c.closedBy(err)
 	return n + rest, err
 }
 
-// hide makes ready for the first write of a request, of so many bytes.
-func (c *conn) hide(n int, s *span) { c.kernel.hide(uint32(s.before) + uint32(n) - 1) }
+// prepare prepares the first write of a request, of n bytes.
+func (c *conn) prepare(n int, s *span, relaxedEnd bool) {
+	c.kernel.Prepare(s.before+int64(n), relaxedEnd)
+}
 
-// begin is the first write of a request, after hide and before the kernel looks
-// again. It writes what goes at once; the kernel will say when that left.
-// What went wrong the next write will tell.
+// begin is the first write of a request, between prepare and kernel.Watch. It writes what
+// it can without waiting. The next write returns its error, if any.
 func (c *conn) begin(p []byte, s *span) int {
 	s.writing()
-	c.lease.wrote.Add(int64(len(p)))
-	n := c.kernel.send(p)
-	c.lease.wrote.Add(int64(n - len(p)))
+	c.keepAlive.wrote.Add(int64(len(p)))
+	n := c.kernel.Send(p)
+	c.keepAlive.wrote.Add(int64(n - len(p)))
 	s.written(nil)
 	return n
 }
 
-// NetConn returns the connection beneath.
+// NetConn returns the underlying connection.
 func (c *conn) NetConn() net.Conn { return c.Conn }
 
-// connUnder finds the stamping connection beneath layers of TLS.
+// connUnder returns the conn below layers of TLS.
 func connUnder(nc net.Conn) *conn {
 	for {
 		switch c := nc.(type) {
@@ -198,35 +190,34 @@ func connUnder(nc net.Conn) *conn {
 	}
 }
 
-// A span is what one exchange saw of its connection. The connection is used by
-// net/http's reading and writing goroutines and by ours, and is handed on to
-// the next request while we may still look at the end of this one: so stamps
-// live here, behind a lock, and not in the connection.
+// A span records the times of one exchange on its connection. Goroutines of net/http use
+// the connection too, and the next request may own it while this one still ends. So the
+// times are here, guarded by a mutex, and not in conn.
 type span struct {
-	shared bool  // HTTP/2: the connection carries others too, and net/http's hooks stamp instead
-	under  *conn // that connection, if it is ours
-	before int64 // bytes that were sent on the connection before
+	shared bool  // HTTP/2: the connection carries other requests too, and the hooks of net/http record the times
+	under  *conn // the connection, if it is ours
+	before int64 // bytes sent on the connection before this request
 
 	mu       sync.Mutex
-	handedOn bool      // another request has the connection,
-	left     int64     // and before that these were its kernel.leftBy
-	after    int64     // and its lease.wrote
-	returned sync.Cond // a write has
-	sent     int64     // before the first write
-	sentBy   int64     // after it
-	wrote    int64     // after the last write that returned
-	busy     bool      // a write is under way
+	handedOn bool      // the next request owns the connection
+	left     int64     // kernel.LeftBy at the handover
+	after    int64     // keepAlive.wrote at the handover
+	returned sync.Cond // signals the end of a write
+	sent     int64     // time before the first write
+	sentBy   int64     // time after the first write
+	wrote    int64     // time after the last completed write
+	busy     bool      // a write is in progress
 	broken   bool      // a write failed
-	whole    bool      // net/http has handed over the whole request
-	head     int64     // the first receive
-	last     int64     // the last receive
-	lag      int32     // nanoseconds from then until we had it
-	since    int32     // nanoseconds before it when none of it had come
-	late     bool      // it may have lain in the connection for long
-	wire     bool      // it was seen at the network device
+	whole    bool      // net/http wrote the whole request into its buffer
+	head     int64     // time of the first receive
+	last     int64     // time of the last receive
+	lag      int32     // nanoseconds from last until the client received the bytes
+	since    int32     // nanoseconds before last when the bytes had not arrived
+	late     bool      // the bytes may have waited in the connection
+	wire     bool      // last is a time of the wire clock
 	receives uint32
-	read     bool // the kernel gave no time for some receive
-	wired    bool // some receive was seen at the network device
+	read     bool // some receive is without a kernel timestamp
+	wired    bool // some receive carries a wire timestamp
 }
 
 func newSpan(shared bool) *span {
@@ -235,7 +226,6 @@ func newSpan(shared bool) *span {
 	return s
 }
 
-// writing notes that a write begins.
 func (s *span) writing() {
 	t := now()
 	s.mu.Lock()
@@ -258,44 +248,43 @@ func (s *span) written(err error) {
 	s.mu.Unlock()
 }
 
-// received notes a receive. Receives that the kernel stamped alike came out of
-// one merged segment and get one number. A segment that overtook another was of
-// no use before that one came, so time does not go back.
-func (s *span) received(r stamp) Read {
+// received records a receive. Receives with the same kernel timestamp were merged and
+// share a number. A segment that overtook another is usable only after the other one, so
+// times never decrease.
+func (s *span) received(r socket.Stamp) Read {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.at = max(r.at, s.last)
-	if !r.kernel {
+	r.At = max(r.At, s.last)
+	if !r.Kernel {
 		s.read = true
 	}
-	if !r.kernel || r.at != s.last {
+	if !r.Kernel || r.At != s.last {
 		before := max(s.sent, s.last)
 		s.receives++
-		s.since = r.after(before)
-		s.late = !r.waited && late(time.Duration(s.since), time.Duration(r.at-before))
+		s.since = after(before, r)
+		s.late = !r.Waited && late(time.Duration(s.since), time.Duration(r.At-before))
 	}
 	if s.head == 0 {
-		s.head = r.at
+		s.head = r.At
 	}
-	s.last, s.lag, s.wire = r.at, r.lag, r.wire
-	s.wired = s.wired || r.wire
+	s.last, s.lag, s.wire = r.At, r.Lag, r.Wire
+	s.wired = s.wired || r.Wire
 	return s.lastRead()
 }
 
-// after is since when it may have come, in nanoseconds before its time: not
-// before the one before it, nor before it was asked for.
-func (r stamp) after(before int64) int32 {
-	since := tacho.SaturatedNanos(time.Duration(max(0, r.at-before)))
-	if r.since != 0 {
-		since = min(since, r.since)
+// after returns the nanoseconds before r.At in which the bytes may have arrived: not
+// before the previous receive, and not before the request.
+func after(before int64, r socket.Stamp) int32 {
+	since := tacho.SaturatedNanos(time.Duration(max(0, r.At-before)))
+	if r.Since != 0 {
+		since = min(since, r.Since)
 	}
 	return since
 }
 
-// keepLeaving notes that another request gets the connection, and what was known of
-// the bytes that this one sent: when the first write left, and how many bytes the
-// connection had sent with them.
-func (s *span) keepLeaving(left, after int64) {
+// keepSendTimes copies the send times before the next request owns the connection: the
+// time at which the first write left, and the bytes sent so far.
+func (s *span) keepSendTimes(left, after int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.handedOn {
@@ -303,32 +292,32 @@ func (s *span) keepLeaving(left, after int64) {
 	}
 }
 
-// leaving returns when the first write of this request left, 0 if unknown, and how many
-// bytes c had sent with the last write.
-func (s *span) leaving(c *conn) (left, after int64) {
+// sendTimes returns the time at which the first write of this request left, or 0 if
+// unknown, and the number of bytes sent on c including the last write.
+func (s *span) sendTimes(c *conn) (left, after int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.handedOn {
 		return s.left, s.after
 	}
-	return c.kernel.leftBy(), c.lease.wrote.Load()
+	return c.kernel.LeftBy(), c.keepAlive.wrote.Load()
 }
 
-// silent says that nothing of the answer has come.
+// silent reports whether no byte of the response arrived.
 func (s *span) silent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.head == 0
 }
 
-// begun is when the request began to be sent.
-func (s *span) begun() int64 {
+// sendStart returns the time before the first write.
+func (s *span) sendStart() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sent
 }
 
-// latest describes the last receive.
+// latest returns the last receive.
 func (s *span) latest() Read {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -339,10 +328,10 @@ func (s *span) lastRead() Read {
 	return Read{At: s.last, Lag: s.lag, Since: s.since, Late: s.late, Recv: s.receives, Wire: s.wire}
 }
 
-// settle waits until no write is under way. An answer can overtake the return
-// of the write that it answers; and where it came before the request was
-// written, net/http closes the connection, which ends the write.
-func (s *span) settle() {
+// awaitWrites waits until no write is in progress. A response can arrive before its write
+// returns. If it arrives before the request is written, net/http closes the connection,
+// which ends the write.
+func (s *span) awaitWrites() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for s.busy && !s.shared {
@@ -350,14 +339,14 @@ func (s *span) settle() {
 	}
 }
 
-// fill copies the stamps into x.
+// fill copies the times into x.
 func (s *span) fill(x *Exchange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x.Sent, x.SentBy, x.Head = s.sent, s.sentBy, s.head
 	x.Wrote = 0
-	// net/http calls a request whole when it lies in its buffer: the write
-	// that empties the buffer must have returned, too.
+	// net/http reports a request as written when it is in a buffer. The write that empties
+	// the buffer must have returned, too.
 	if s.whole && !s.busy && !s.broken {
 		x.Wrote = s.wrote
 	}

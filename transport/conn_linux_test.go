@@ -3,7 +3,6 @@ package transport
 import (
 	"bufio"
 	"crypto/tls"
-	"encoding/binary"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,17 +10,15 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"tacho"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/transport/socket"
 )
 
-// Every event carries the server's time just before its write. The next is
-// written only when the one before has been read, so none can merge.
+// Each event carries the server's time just before its write. The server writes the next
+// event only after the client read this one, so events cannot merge.
 func TestKernelTimeLiesBetweenWriteAndRead(t *testing.T) {
 	const events = 50
 	keepStamping(t)
@@ -66,22 +63,22 @@ func TestKernelTimeLiesBetweenWriteAndRead(t *testing.T) {
 	}
 }
 
-// The kernel merges what arrives before it is received and keeps the last
-// time only. The reads must say so by their receive numbers.
+// The kernel merges segments that arrive before a receive and keeps only the last time.
+// The reads show it by their equal receive numbers.
 func TestMergedWritesShareAReceive(t *testing.T) {
 	keepStamping(t)
-	targets, wrote, arrived := make(chan *polled, 1), make(chan int64, 1), make(chan int64, 1)
+	targets, wrote, arrived := make(chan socket.Conn, 1), make(chan int64, 1), make(chan int64, 1)
 	addr := rawServer(t, func(nc net.Conn, r *bufio.Reader) {
 		readHead(r)
 		nc.Write([]byte(chunkedHead + chunk("first")))
-		target := <-targets           // once the first has been read
-		goOn := holdUp(target.poller) // the poller is kept from receiving: both writes come before it does
+		target := <-targets          // the first event was read
+		goOn := socket.Stall(target) // both writes arrive before the next receive
 		deliver(t, nc, target, chunk(strings.Repeat("a", 3000)))
 		wrote <- time.Now().UnixNano()
 		deliver(t, nc, target, chunk(strings.Repeat("b", 3000))+"0\r\n\r\n")
 		arrived <- time.Now().UnixNano()
 		goOn()
-		readHead(r) // to close it now would merge the end with these, and the end's time would be theirs
+		readHead(r) // closing now would merge the end with these events and change their time
 	})
 	c := newClient(t, Options{BaseURL: "http://" + addr})
 	target := preparedConn(t, c).kernel
@@ -105,20 +102,20 @@ func TestMergedWritesShareAReceive(t *testing.T) {
 	}
 }
 
-// A reader that is slow takes no time away from what comes meanwhile: the
-// poller has received it.
+// A slow reader does not change the times of bytes that arrive meanwhile, because the
+// receive thread received them.
 func TestSlowReaderKeepsTimesApart(t *testing.T) {
-	looking, wrote, targets := make(chan struct{}), make(chan int64, 3), make(chan *polled, 1)
+	looking, wrote, targets := make(chan struct{}), make(chan int64, 3), make(chan socket.Conn, 1)
 	addr := rawServer(t, func(nc net.Conn, r *bufio.Reader) {
 		readHead(r)
 		nc.Write([]byte(chunkedHead + chunk("first")))
 		<-looking
-		received := &(<-targets).seat.received
+		target := <-targets
 		for range 3 {
-			before := atomic.LoadUint32(received)
+			before := arrived(t, target)
 			wrote <- time.Now().UnixNano()
 			nc.Write([]byte(chunk("event")))
-			waitUntil(t, "the poller has received the event", func() bool { return atomic.LoadUint32(received) != before })
+			waitUntil(t, "the poller has received the event", func() bool { return arrived(t, target) != before && queued(target) == 0 })
 		}
 		looking <- struct{}{}
 		nc.Write([]byte("0\r\n\r\n"))
@@ -148,8 +145,19 @@ func TestSlowReaderKeepsTimesApart(t *testing.T) {
 	}
 }
 
-// A request that is held up after it was handed to the connection was sent when it
-// left, on a connection that is used again, too.
+// heldSend is a connection whose Send waits for the test.
+type heldSend struct {
+	socket.Conn
+	send chan struct{}
+}
+
+func (h *heldSend) Send(p []byte) int {
+	<-h.send
+	return h.Conn.Send(p)
+}
+
+// If a request waits after it was handed to the connection, Sent is the time it left, also
+// on a reused connection.
 func TestSentIsWhenItLeft(t *testing.T) {
 	for name, secure := range map[string]bool{"plain": false, "tls": true} {
 		t.Run(name, func(t *testing.T) {
@@ -164,30 +172,30 @@ func TestSentIsWhenItLeft(t *testing.T) {
 			t.Cleanup(s.Close)
 			c := newClient(t, Options{BaseURL: s.URL, TLS: &tls.Config{InsecureSkipVerify: true}})
 			target := preparedConn(t, c)
+			held := &heldSend{Conn: target.kernel, send: make(chan struct{})}
+			target.kernel = held
 			for round := range 3 {
-				target.kernel.writing.Lock()
 				letGo := make(chan int64, 1)
 				go func() {
 					waitUntil(t, "the request is handed to the connection", func() bool {
 						s := target.owner.Load()
-						return s != nil && s.begun() != 0
+						return s != nil && s.sendStart() != 0
 					})
 					letGo <- time.Now().UnixNano()
-					target.kernel.writing.Unlock()
+					held.send <- struct{}{}
 				}()
 				x, sink := mustPost(t, c, "hello")
 				answered, _ := strconv.ParseInt(string(sink.data), 10, 64)
 				if free := <-letGo; x.Sent < free || x.Sent > answered || x.SentBy != x.Sent || x.Reused != (round > 0) {
-					t.Errorf("round %d: it could leave at %d, was answered at %d, and is said to have left from %d to %d; %+v", round, free, answered, x.Sent, x.SentBy, x)
+					t.Errorf("round %d: Send began at %d and the server responded at %d, but Sent is %d and SentBy %d; %+v", round, free, answered, x.Sent, x.SentBy, x)
 				}
 			}
 		})
 	}
 }
 
-// net/http hands a connection to the next request when an answer was read to its end,
-// and our code looks at the times of sending after that. They are not the times of the
-// next request.
+// net/http may reuse a connection before the previous exchange reads its send times. The
+// previous exchange still gets its own times.
 func TestSentIsNotOfTheNextRequest(t *testing.T) {
 	s := tlsSite(t, nil)
 	config, err := TLSConfig(s.tls)
@@ -211,7 +219,7 @@ func TestSentIsNotOfTheNextRequest(t *testing.T) {
 	}
 }
 
-// Where the kernel does not tell, it left while it was written.
+// With the read clock, Sent and SentBy enclose the first write.
 func TestSentIsWithinItsWrite(t *testing.T) {
 	addr := rawServer(t, answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"))
 	x, _ := mustPost(t, newClient(t, Options{BaseURL: "http://" + addr, Clock: tacho.ReadClock}), "")
@@ -220,7 +228,7 @@ func TestSentIsWithinItsWrite(t *testing.T) {
 	}
 }
 
-// TLS lies above the connection that stamps.
+// TLS connections have kernel times, too.
 func TestKernelTimeUnderTLS(t *testing.T) {
 	keepStamping(t)
 	s := tlsSite(t, nil)
@@ -259,8 +267,8 @@ func TestReceiveDoesNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	clock := newKernelClock()
-	defer clock.close()
+	clock := socket.NewClock()
+	defer clock.Close()
 	c, err := newConn(nc, clock, false)
 	if err != nil {
 		t.Fatal(err)
@@ -279,71 +287,18 @@ func TestReceiveDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// message builds a control message as the kernel lays it out.
-func message(kind int, words ...uint64) []byte {
-	data := make([]byte, 8*len(words))
-	for i, w := range words {
-		binary.NativeEndian.PutUint64(data[8*i:], w)
-	}
-	b := make([]byte, unix.CmsgSpace(len(data)))
-	binary.NativeEndian.PutUint64(b, uint64(unix.CmsgLen(len(data))))
-	binary.NativeEndian.PutUint32(b[8:], unix.SOL_SOCKET)
-	binary.NativeEndian.PutUint32(b[12:], uint32(kind))
-	copy(b[unix.SizeofCmsghdr:], data)
-	return b
-}
+// troubled is a connection that counts one retransmit and three segments out of order.
+type troubled struct{ socket.Conn }
 
-func TestStampIn(t *testing.T) {
-	if unix.SizeofPtr != 8 {
-		t.Skip("message lays out 64-bit control messages")
-	}
-	stamp := message(unix.SO_TIMESTAMPING, 12, 34, 0, 0, 0, 0)
-	for _, tt := range []struct {
-		name    string
-		control []byte
-		want    int64
-	}{
-		{"none", nil, 0},
-		{"alone", stamp, 12_000_000_034},
-		{"after another", append(message(unix.SCM_RIGHTS, 7), stamp...), 12_000_000_034},
-		{"another only", message(unix.SCM_RIGHTS, 7), 0},
-		{"cut", stamp[:len(stamp)-1], 0},
-		{"no data", message(unix.SO_TIMESTAMPING), 0},
-	} {
-		if got, _ := stampIn(tt.control); got != tt.want {
-			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
-		}
-	}
-}
+func (troubled) Counters() (retransmits, outOfOrder int) { return 1, 3 }
 
-func FuzzStampIn(f *testing.F) {
-	f.Add(message(unix.SO_TIMESTAMPING, 1, 2, 0, 0, 0, 0))
-	f.Fuzz(func(_ *testing.T, control []byte) { stampIn(control) })
-}
-
-// What the kernel counts on a connection goes to the exchange during which it was
-// counted, and is told once.
+// The counters of the kernel go to the exchange during which they changed.
 func TestTroublesOfTheNetwork(t *testing.T) {
 	addr := rawServer(t, answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"))
 	c := newClient(t, Options{BaseURL: "http://" + addr})
-	target := preparedConn(t, c).kernel
-	counted := func() (retransmits, outOfOrder int) {
-		info, err := unix.GetsockoptTCPInfo(target.fd, unix.IPPROTO_TCP, unix.TCP_INFO)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return int(info.Total_retrans), int(info.Rcv_ooopack)
-	}
-	target.retransmits-- // as if the kernel had counted one more since
-	target.outOfOrder -= 3
-	x, _ := mustPost(t, c, "")
-	again, more := target.troubles()
-	// Where the machine stands still, the kernel sends segments again.
-	truly, trulyMore := counted()
-	if n := x.Retransmits + again; x.Retransmits < 1 || n > 1+truly {
-		t.Errorf("%d segments were sent again, and %d more: want 1 and none, and the kernel counted %d", x.Retransmits, again, truly)
-	}
-	if n := x.OutOfOrder + more; x.OutOfOrder < 3 || n > 3+trulyMore {
-		t.Errorf("%d segments came out of order, and %d more: want 3 and none, and the kernel counted %d", x.OutOfOrder, more, trulyMore)
+	target := preparedConn(t, c)
+	target.kernel = troubled{target.kernel}
+	if x, _ := mustPost(t, c, ""); x.Retransmits != 1 || x.OutOfOrder != 3 {
+		t.Errorf("%d segments sent again and %d out of order, want 1 and 3", x.Retransmits, x.OutOfOrder)
 	}
 }

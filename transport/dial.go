@@ -11,28 +11,30 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tacho-bench/tacho/transport/socket"
 )
 
-// A dialer makes stamping connections.
+// A dialer dials connections with times.
 type dialer struct {
-	beneath func(ctx context.Context, network, addr string) (net.Conn, error)
-	tls     *tls.Config
-	secure  bool // the target is https
-	h2c     bool
-	clock   *kernelClock // nil where times are those of the read
-	keeping *keeping
-	timeout time.Duration
-	dials   atomic.Int64 // connections made
+	beneath   func(ctx context.Context, network, addr string) (net.Conn, error)
+	tls       *tls.Config
+	secure    bool // the target is https
+	h2c       bool
+	clock     *socket.Clock // nil with the read clock
+	keepAlive *serverKeepAlive
+	timeout   time.Duration
+	dials     atomic.Int64 // number of connections dialled
 }
 
-func newDialer(o Options, socket string, secure bool, k *keeping) *dialer {
-	d := &dialer{keeping: k, beneath: o.Dial, tls: tlsConfig(o), secure: secure, h2c: o.HTTP2 && !secure, timeout: o.DialTimeout}
+func newDialer(o Options, unixPath string, secure bool, k *serverKeepAlive) *dialer {
+	d := &dialer{keepAlive: k, beneath: o.Dial, tls: tlsConfig(o), secure: secure, h2c: o.HTTP2 && !secure, timeout: o.DialTimeout}
 	switch {
 	case d.beneath != nil:
-	case socket != "":
+	case unixPath != "":
 		d.beneath = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var nd net.Dialer
-			return nd.DialContext(ctx, "unix", socket)
+			return nd.DialContext(ctx, "unix", unixPath)
 		}
 	default:
 		d.beneath = new(resolver).dial
@@ -64,7 +66,7 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	if err != nil {
 		return nil, err
 	}
-	c.h2c, c.lease.keeping = d.h2c, d.keeping
+	c.h2c, c.keepAlive.server = d.h2c, d.keepAlive
 	return c, nil
 }
 
@@ -86,13 +88,13 @@ func (d *dialer) dialTLS(ctx context.Context, network, addr string) (net.Conn, e
 	defer cancel()
 	tc := tls.Client(nc, config)
 	if err := tc.HandshakeContext(ctx); err != nil {
-		_ = nc.Close() // the handshake's error is the one that tells
+		_ = nc.Close() // the error of the handshake is more informative
 		return nil, &handshakeError{err}
 	}
 	return tc, nil
 }
 
-// dialTarget dials as requests to the target do.
+// dialTarget dials the target as requests do.
 func (d *dialer) dialTarget(ctx context.Context, addr string) (net.Conn, error) {
 	if d.secure {
 		return d.dialTLS(ctx, "tcp", addr)
@@ -100,11 +102,11 @@ func (d *dialer) dialTarget(ctx context.Context, addr string) (net.Conn, error) 
 	return d.dial(ctx, "tcp", addr)
 }
 
-// A resolver dials by names that it looks up once: a run must not wait for the
-// name server in its midst. Where a name has several addresses connections
-// take turns among those that answer.
+// A resolver looks up each name once, so that a run does not wait for the name server
+// again. If a name has several addresses, connections rotate among the addresses that
+// answer.
 type resolver struct {
-	dialer net.Dialer // the zero value; a test refuses an address by its Control
+	dialer net.Dialer // the zero value; a test makes an address fail through Control
 
 	mu    sync.Mutex
 	addrs map[string][]netip.Addr
@@ -138,7 +140,7 @@ func (r *resolver) dial(ctx context.Context, network, addr string) (net.Conn, er
 	return nil, fmt.Errorf("%s: %w", host, first)
 }
 
-// dialOneOf dials the first of n addresses that share what is left of ctx's time.
+// dialOneOf dials the first of n addresses, with an equal share of the time left in ctx.
 func dialOneOf(ctx context.Context, nd *net.Dialer, network, addr string, n int) (net.Conn, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -148,7 +150,7 @@ func dialOneOf(ctx context.Context, nd *net.Dialer, network, addr string, n int)
 	return nd.DialContext(ctx, network, addr)
 }
 
-// lookup returns the addresses of host, the one whose turn it is first.
+// lookup returns the addresses of host, rotated.
 func (r *resolver) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	r.mu.Lock()
 	addrs, turn := r.addrs[host], r.turn
@@ -162,7 +164,8 @@ func (r *resolver) lookup(ctx context.Context, host string) ([]netip.Addr, error
 		for i := range found {
 			found[i] = found[i].Unmap()
 		}
-		// Servers that listen on 0.0.0.0 only are common, on :: only are not.
+		// Servers that listen on 0.0.0.0 only are more common than servers that listen on
+		// :: only.
 		slices.SortStableFunc(found, func(a, b netip.Addr) int { return a.BitLen() - b.BitLen() })
 		r.mu.Lock()
 		if r.addrs == nil {
@@ -176,8 +179,7 @@ func (r *resolver) lookup(ctx context.Context, host string) ([]netip.Addr, error
 	return slices.Concat(addrs[turn:], addrs[:turn]), nil
 }
 
-// forget drops addresses that did not answer; a name without any is looked up
-// again.
+// forget drops addresses that did not answer. A name without addresses is looked up again.
 func (r *resolver) forget(host string, dead []netip.Addr) {
 	if len(dead) == 0 {
 		return

@@ -9,97 +9,98 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
+
+	"github.com/tacho-bench/tacho/transport/socket"
 )
 
-// Do sends req, once, and follows its response to the end. x says what
-// happened, whether or not it went well; sink, which may be nil, gets the
-// body, whatever the status; live, which may be nil, sees each piece of it at
-// once, with the time at which it arrived, and must be quick. A request starts over on another connection if its
-// first was one that the server had closed before it got a byte of it; x.Conns
-// tells. Nothing else is tried again.
+// Do sends req once and reads its response to the end. It fills x even if it fails. sink
+// gets the body, whatever the status; live gets each piece of the body immediately, with
+// its arrival time, and must be quick. Both may be nil. If the server had closed a reused
+// connection before it received a byte of the request, Do sends the request again on
+// another connection and counts it in x.Conns. Do retries nothing else.
 func (c *Client) Do(ctx context.Context, req *Request, x *Exchange, sink Consumer, live func(p []byte, at int64)) error {
 	c.open.Add(1)
 	t, resp, err := c.send(ctx, req, x)
 	return c.conclude(ctx, t, resp, err, sink, live)
 }
 
-// Start is Do for a request that can be sent at once, on a connection that is there.
-// It says whether it was sent. If so, then is called as soon as something of the
-// answer has come, or never will: perhaps before Start returns, and it must not
-// wait. What is left of Do is the finish that it is given. whole says whether the answer
-// seems to be there to its end, so that finish hardly waits for anything.
+// Start is Do for a request that can be sent immediately on an existing connection. It
+// reports whether it sent the request. If so, it calls then once bytes of the response
+// have arrived, or cannot arrive any more, perhaps before Start returns. then must not
+// wait. finish does the rest of Do. whole reports whether the response seems complete, so
+// that finish hardly waits.
 func (c *Client) Start(ctx context.Context, req *Request, x *Exchange, sink Consumer, live func(p []byte, at int64), then func(finish func() error, whole bool)) bool {
-	if c.lines == nil || len(req.bytes) > inlineRequest {
+	if c.h1 == nil || len(req.bytes) > inlineRequest {
 		return false
 	}
-	l, reused := c.lines.ready()
+	l, reused := c.h1.tryTake()
 	if l == nil {
 		return false
 	}
 	c.open.Add(1)
-	t := &trail{x: x}
+	t := &tracker{x: x}
 	x.Conns, x.Reused = x.Conns+1, reused
-	err := c.lines.begin(ctx, t, l, req, !c.Keeps(), func() {})
+	err := c.h1.begin(ctx, t, l, req, !c.Keeps(), func() {})
 	finish := func() error {
 		var resp *http.Response
 		if err == nil {
-			resp, err = c.lines.head(t) //nolint:bodyclose // on a line there is nothing to close
+			resp, err = c.h1.head(t) //nolint:bodyclose // on a line there is nothing to close
 		}
-		if err != nil && c.startsOver(ctx, t, err) {
+		if err != nil && c.shouldRetry(ctx, t, err) {
 			t, resp, err = c.send(ctx, req, x) //nolint:bodyclose // conclude does
 		}
-		req = nil // a stream may be long
+		req = nil // frees the request during a long stream
 		return c.conclude(ctx, t, resp, err, sink, live)
 	}
-	l.kernel.tell(func(whole bool) { then(finish, whole) })
+	l.kernel.Tell(func(whole bool) { then(finish, whole) })
 	return true
 }
 
-// conclude follows the response, if there is one, to its end.
-func (c *Client) conclude(ctx context.Context, t *trail, resp *http.Response, err error, sink Consumer, live func(p []byte, at int64)) error {
+// conclude reads the response, if there is one, to its end.
+func (c *Client) conclude(ctx context.Context, t *tracker, resp *http.Response, err error, sink Consumer, live func(p []byte, at int64)) error {
 	defer c.open.Add(-1)
 	if err == nil {
 		t.x.head(resp)
 		err = c.follow(t, resp, sink, live)
-		if t.ride == nil { // on a line it would wait for the rest
-			_ = resp.Body.Close() // all that was wanted of it has been read
+		if t.h1 == nil { // closing the body of our own connection would wait for the rest
+			_ = resp.Body.Close() // the body was read as far as needed
 		}
 		if err == nil && !resp.Close && t.conn != nil {
-			t.conn.lease.answered()
+			t.conn.keepAlive.answered()
 		}
 	}
 	t.finish(err)
-	return blameContext(ctx, err)
+	return withContextError(ctx, err)
 }
 
-// send gets the head of a response. net/http itself starts over if it finds a
-// connection closed before it has written to it; but a server that closes
-// connections behind its answers is often only just about to.
-func (c *Client) send(ctx context.Context, req *Request, x *Exchange) (*trail, *http.Response, error) {
+// send sends the request and returns the response head. net/http retries if it finds a
+// connection closed before writing to it. But a server that closes connections
+// after its responses may do so just after the write.
+func (c *Client) send(ctx context.Context, req *Request, x *Exchange) (*tracker, *http.Response, error) {
 	for {
-		t := &trail{x: x}
+		t := &tracker{x: x}
 		resp, err := c.roundTrip(ctx, t, req)
-		if err == nil || !c.startsOver(ctx, t, err) {
+		if err == nil || !c.shouldRetry(ctx, t, err) {
 			return t, resp, err
 		}
 	}
 }
 
-// startsOver says whether a request is to be sent again. Its connection is let go
-// then.
-func (c *Client) startsOver(ctx context.Context, t *trail, err error) bool {
-	if ctx.Err() != nil || !t.untaken() {
+// shouldRetry reports whether to send the request again, and releases its connection if
+// so.
+func (c *Client) shouldRetry(ctx context.Context, t *tracker, err error) bool {
+	if ctx.Err() != nil || !t.unreceived() {
 		return false
 	}
-	t.hangUp(err)
+	t.detach(err)
 	t.release()
 	return true
 }
 
-// roundTrip tries one connection, or what net/http takes for one.
-func (c *Client) roundTrip(ctx context.Context, t *trail, req *Request) (*http.Response, error) {
-	if c.lines != nil {
-		return c.lines.roundTrip(ctx, t, req, !c.Keeps())
+// roundTrip tries one connection, or several if net/http retries.
+func (c *Client) roundTrip(ctx context.Context, t *tracker, req *Request) (*http.Response, error) {
+	if c.h1 != nil {
+		return c.h1.roundTrip(ctx, t, req, !c.Keeps())
 	}
 	if err := t.x.Options.Pass(func() {}); err != nil {
 		return nil, err
@@ -107,37 +108,37 @@ func (c *Client) roundTrip(ctx context.Context, t *trail, req *Request) (*http.R
 	attempt := req.http.WithContext(httptrace.WithClientTrace(ctx, t.hooks()))
 	attempt.Close = req.http.Close || !c.Keeps()
 	if attempt.GetBody != nil {
-		attempt.Body, _ = attempt.GetBody() // it is in memory, and cannot fail
+		attempt.Body, _ = attempt.GetBody() // GetBody reads from memory and cannot fail
 	}
 	return c.transport.RoundTrip(attempt)
 }
 
-// bodyRead describes a read of the body that began at a time and has just returned. An
-// HTTP/2 body was received for us by another goroutine: all that is known is now, and
-// whether this read waited while the other goroutine was not late.
+// bodyRead returns the Read for a read of the body that began at began. In HTTP/2 another
+// goroutine received the bytes, so only the current time is known, and whether this read
+// waited while the other goroutine was not late.
 func (s *span) bodyRead(began int64) Read {
 	if !s.shared {
 		return s.latest()
 	}
 	r := readStamp(began)
-	r.waited = r.waited && (s.under == nil || s.under.lateAt.Load() < began)
+	r.Waited = r.Waited && (s.under == nil || s.under.lateAt.Load() < began)
 	return s.received(r)
 }
 
-// bodyEnd notes that the body ended well: over HTTP/1 with the last receive,
-// over HTTP/2 perhaps with a frame of its own.
-func (t *trail) bodyEnd(s *span) {
+// bodyEnd records the end of the body: in HTTP/1 the last receive, in HTTP/2 perhaps a
+// separate frame.
+func (t *tracker) bodyEnd(s *span) {
 	if s.shared {
-		s.received(stamp{at: now()})
+		s.received(socket.Stamp{At: now()})
 	}
-	if t.ride != nil {
-		t.ride.whole = true
+	if t.h1 != nil {
+		t.h1.whole = true
 	}
 }
 
-// blameContext gives ctx as the reason for err where it is: net/http reports
-// the cause of the end of a context, or the connection it closed over it.
-func blameContext(ctx context.Context, err error) error {
+// withContextError adds the error of ctx to err if ctx caused err. net/http returns the
+// cause of the context, or the error of the connection it closed.
+func withContextError(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil || errors.Is(err, ctx.Err()) {
 		return err
 	}
@@ -147,21 +148,21 @@ func blameContext(ctx context.Context, err error) error {
 	return err
 }
 
-// A trail follows one request through net/http.
-type trail struct {
+// A tracker records one request.
+type tracker struct {
 	x      *Exchange
-	trying bool // a connection was asked for and not got yet
+	trying bool // net/http is getting a connection
 	conn   *conn
-	ride   *ride                // nil where net/http has the connection
-	span   atomic.Pointer[span] // of the connection tried last; hooks of the writing goroutine look for it
+	h1     *h1Exchange          // nil if net/http manages the connection
+	span   atomic.Pointer[span] // of the last connection tried; hooks of the writing goroutine load it
 }
 
-// hooks are called by net/http: GetConn and GotConn in the goroutine of Do,
-// the others in any.
-func (t *trail) hooks() *httptrace.ClientTrace {
+// hooks returns the hooks for net/http, which calls GetConn and GotConn in the goroutine
+// of Do, and the others in any goroutine.
+func (t *tracker) hooks() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		GetConn: func(string) {
-			if t.trying { // HTTP/2 without TLS: asked of the pool, and again of the connection
+			if t.trying { // in HTTP/2 without TLS, net/http calls GetConn for the pool and again for the connection
 				return
 			}
 			t.trying = true
@@ -187,13 +188,13 @@ func (t *trail) hooks() *httptrace.ClientTrace {
 		},
 		GotFirstResponseByte: func() {
 			if s := t.span.Load(); s != nil && s.shared {
-				s.received(stamp{at: now()})
+				s.received(socket.Stamp{At: now()})
 			}
 		},
 	}
 }
 
-// handedOver notes that net/http is done with writing the request.
+// handedOver notes that net/http wrote the request.
 func (s *span) handedOver(err error) {
 	if s.shared {
 		s.written(err)
@@ -204,7 +205,7 @@ func (s *span) handedOver(err error) {
 }
 
 // attach makes this exchange the owner of its connection.
-func (t *trail) attach(nc net.Conn) {
+func (t *tracker) attach(nc net.Conn) {
 	c := connUnder(nc)
 	s := newSpan(c == nil || c.multiplexed(nc))
 	s.under = c
@@ -215,18 +216,18 @@ func (t *trail) attach(nc net.Conn) {
 	}
 }
 
-// untaken says whether the server had closed the connection, which was there
-// before, when it had got nothing of this request.
-func (t *trail) untaken() bool {
+// unreceived reports whether the server had closed a reused or spare connection without
+// receiving a byte of this request.
+func (t *tracker) unreceived() bool {
 	s := t.span.Load()
-	if t.conn == nil || t.x.Conn == 0 { // it was never to be sent
+	if t.conn == nil || t.x.Conn == 0 { // the request was not due yet
 		return false
 	}
-	return (t.x.Reused || t.conn.spare && t.x.Conns == 1) && s.silent() && (t.conn.lease.untaken(s.before) || t.conn.lease.wrote.Load() == s.before)
+	return (t.x.Reused || t.conn.spare && t.x.Conns == 1) && s.silent() && (t.conn.keepAlive.unreceived(s.before) || t.conn.keepAlive.wrote.Load() == s.before)
 }
 
-// release ends the ownership: what comes now is not ours.
-func (t *trail) release() {
+// release ends the ownership of the connection.
+func (t *tracker) release() {
 	if t.conn != nil {
 		t.conn.owner.CompareAndSwap(t.span.Load(), nil)
 	}
@@ -234,29 +235,28 @@ func (t *trail) release() {
 	t.span.Store(nil)
 }
 
-// hangUp lets go of the line, if there is one, unless it is good for another
-// request.
-func (t *trail) hangUp(err error) (keep *line) {
-	r := t.ride
-	t.ride = nil
+// detach releases the connection, and returns it if it can serve another request.
+func (t *tracker) detach(err error) (keep *h1Conn) {
+	r := t.h1
+	t.h1 = nil
 	if r == nil || !r.end(err) {
 		return nil
 	}
-	return r.line
+	return r.h1Conn
 }
 
-func (t *trail) finish(err error) {
-	x, ride := t.x, t.ride
+func (t *tracker) finish(err error) {
+	x, h1 := t.x, t.h1
 	if t.conn != nil && t.conn.kernel != nil {
-		x.Retransmits, x.OutOfOrder = t.conn.kernel.troubles()
+		x.Retransmits, x.OutOfOrder = t.conn.kernel.Counters()
 	}
-	keep := t.hangUp(err)
+	keep := t.detach(err)
 	if s := t.span.Load(); s != nil {
 		if err == nil {
-			s.settle()
+			s.awaitWrites()
 		}
 		s.fill(x)
-		t.leave(s)
+		t.fillSendTimes(s)
 		x.End = s.latest().At
 	}
 	if err != nil || x.End == 0 {
@@ -264,19 +264,19 @@ func (t *trail) finish(err error) {
 	}
 	t.release()
 	if keep != nil {
-		ride.lines.put(keep)
+		h1.pool.put(keep)
 	}
 }
 
-// leave takes the times of sending from the network device, where they were seen,
-// or else from the kernel. The kernel tells when the last byte of the first write
-// left: if that was within the write, so did the first byte.
-func (t *trail) leave(s *span) {
+// fillSendTimes takes the send times from the network device if it saw them, or else from
+// the kernel. The kernel reports when the last byte of the first write left. If that was
+// during the write, the first byte also left during the write.
+func (t *tracker) fillSendTimes(s *span) {
 	x := t.x
 	if t.conn == nil || t.conn.kernel == nil || x.Sent == 0 {
 		return
 	}
-	left, after := s.leaving(t.conn)
+	left, after := s.sendTimes(t.conn)
 	if left > x.SentBy {
 		x.SentBy = left
 	} else if left >= x.Sent {
@@ -285,12 +285,12 @@ func (t *trail) leave(s *span) {
 	if x.Wrote == 0 {
 		return
 	}
-	if first, last, ok := t.conn.kernel.left(uint64(s.before), uint64(after)); ok {
+	if first, last, ok := t.conn.kernel.Left(uint64(s.before), uint64(after)); ok {
 		x.Sent, x.SentBy, x.Wrote, x.Left = first, first, last, true
 	}
 }
 
-// multiplexed says whether nc, which is c or TLS over it, speaks HTTP/2.
+// multiplexed reports whether nc, which is c or TLS over c, speaks HTTP/2.
 func (c *conn) multiplexed(nc net.Conn) bool {
 	if tc, ok := nc.(*tls.Conn); ok {
 		return negotiatedHTTP2(tc)
@@ -298,9 +298,8 @@ func (c *conn) multiplexed(nc net.Conn) bool {
 	return c.h2c
 }
 
-// negotiatedHTTP2 is on its own because the state it asks for is large: inlined
-// into what every request calls at its deepest, it would cost each stream
-// another doubling of its stack.
+// negotiatedHTTP2 is not inlined because the TLS state is large: at the deepest call of a
+// request it would double the stack of each stream.
 //
 //go:noinline
 func negotiatedHTTP2(tc *tls.Conn) bool { return tc.ConnectionState().NegotiatedProtocol == "h2" }

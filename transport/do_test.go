@@ -18,9 +18,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho"
-	"tacho/internal/limit"
-	"tacho/internal/memnet"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/limit"
+	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/transport/socket"
 )
 
 func TestBodies(t *testing.T) {
@@ -113,8 +114,7 @@ func TestBufferLimit(t *testing.T) {
 	}
 }
 
-// A buffer that is had only while there is something to read has room for that, and is
-// no larger than it must be.
+// A transient buffer has room for the bytes, and is as small as possible.
 func TestPassingBufferFits(t *testing.T) {
 	for n, want := range map[int]int{0: 1 << 10, 512: 1 << 10, 513: 2 << 10, 3000: 4 << 10, 7000: 8 << 10, 1 << 20: 8 << 10} {
 		b := newBuffer(sizeFor(n))
@@ -124,7 +124,8 @@ func TestPassingBufferFits(t *testing.T) {
 	}
 }
 
-// A buffer that grew while few streams were open gives way when many are.
+// A buffer that grew while few streams were open is replaced by a small one if many are
+// open.
 func TestBufferShrinks(t *testing.T) {
 	sink := new(collector)
 	b := newBuffer(0)
@@ -148,13 +149,13 @@ func TestBufferShrinks(t *testing.T) {
 	}
 }
 
-// Segments may overtake one another, and the kernel may begin to give times
-// only in the midst of an exchange.
+// Times never decrease, even if segments overtake each other or kernel timestamps begin in
+// the middle of an exchange.
 func TestTimeDoesNotGoBack(t *testing.T) {
 	s := newSpan(false)
 	var got []Read
 	for _, kernelTime := range []int64{10, 30, 20, 30, 40, 40} {
-		s.received(stamp{at: kernelTime, kernel: true})
+		s.received(socket.Stamp{At: kernelTime, Kernel: true})
 		got = append(got, s.latest())
 	}
 	want := []Read{{At: 10, Since: 10, Recv: 1}, {At: 30, Since: 20, Recv: 2}, {At: 30, Since: 20, Recv: 2}, {At: 30, Since: 20, Recv: 2}, {At: 40, Since: 10, Recv: 3}, {At: 40, Since: 10, Recv: 3}}
@@ -166,9 +167,9 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	if x.Clock != tacho.KernelClock {
 		t.Errorf("clock %v", x.Clock)
 	}
-	s.received(stamp{at: now()})
+	s.received(socket.Stamp{At: now()})
 	before := s.latest()
-	s.received(stamp{at: 50, kernel: true})
+	s.received(socket.Stamp{At: 50, Kernel: true})
 	after := s.latest()
 	s.fill(&x)
 	if after != before || x.Clock != tacho.ReadClock {
@@ -176,7 +177,7 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 	}
 }
 
-// A server may refuse before it has read the request.
+// A server may refuse before it reads the request.
 func TestAnswerBeforeTheBodyIsSent(t *testing.T) {
 	const body = `{"error":"slow down"}`
 	done := make(chan struct{})
@@ -184,7 +185,7 @@ func TestAnswerBeforeTheBodyIsSent(t *testing.T) {
 	addr := rawServer(t, func(nc net.Conn, r *bufio.Reader) {
 		readHead(r)
 		io.WriteString(nc, "HTTP/1.1 429 Too Many Requests\r\nConnection: close\r\nContent-Length: 21\r\n\r\n"+body)
-		<-done // without reading the rest
+		<-done // does not read the rest
 	})
 	c := newClient(t, Options{BaseURL: "http://" + addr})
 	x, sink := mustPost(t, c, strings.Repeat("x", 8<<20))
@@ -203,14 +204,15 @@ func TestAnswerBeforeTheBodyIsSent(t *testing.T) {
 		var x Exchange
 		sink := new(collector)
 		err := c.Do(t.Context(), ready(t, c, "POST", "/", strings.Repeat("x", 4<<20)), &x, sink, nil)
-		// The server closes with our bytes unread, which may cost us its answer.
+		// The server closes with unread bytes, which may reset the connection before we
+		// read the response.
 		if f := Classify(err, &x); f != nil && f.Cause != tacho.Reset || f == nil && x.Status != 429 {
 			t.Errorf("failure %v, %+v", f, x)
 		}
 	}
 }
 
-// inMemory serves on a network in memory, for use inside a bubble.
+// inMemory serves on a network in memory, for use in a synctest bubble.
 func inMemory(t *testing.T, serve func(net.Conn, *bufio.Reader)) *memnet.Listener {
 	t.Helper()
 	ln := memnet.Listen()
@@ -230,7 +232,7 @@ func inMemory(t *testing.T, serve func(net.Conn, *bufio.Reader)) *memnet.Listene
 	return ln
 }
 
-// memory is a client of a server in memory, for use inside a bubble.
+// memory returns a client of a server in memory, for use in a synctest bubble.
 func memory(t *testing.T, o Options, serve func(net.Conn, *bufio.Reader)) *Client {
 	t.Helper()
 	ln := inMemory(t, serve)
@@ -241,7 +243,7 @@ func memory(t *testing.T, o Options, serve func(net.Conn, *bufio.Reader)) *Clien
 	return newClient(t, o)
 }
 
-// wrapped is memory with connections that wrap changes.
+// wrapped is memory with connections changed by wrap.
 func wrapped(t *testing.T, serve func(net.Conn, *bufio.Reader), wrap func(net.Conn) (net.Conn, error)) *Client {
 	t.Helper()
 	ln := inMemory(t, serve)
@@ -254,7 +256,7 @@ func wrapped(t *testing.T, serve func(net.Conn, *bufio.Reader), wrap func(net.Co
 	}})
 }
 
-// What is late, and in which phase, with time that stands still unless all wait.
+// Timeouts are classified by phase, in virtual time.
 func TestPatienceByPhase(t *testing.T) {
 	hang := func(r *bufio.Reader) { io.Copy(io.Discard, r) }
 	ends := []struct {
@@ -298,7 +300,7 @@ func TestPatienceByPhase(t *testing.T) {
 			t.Run(tt.phase+" "+string(end.cause), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					serve := tt.serve
-					if tt.phase == "send" { // blocks while the bubble lasts, and no longer
+					if tt.phase == "send" { // blocks until the end of the bubble
 						stop := make(chan struct{})
 						defer close(stop)
 						serve = func(_ net.Conn, r *bufio.Reader) { readHead(r); <-stop }
@@ -345,7 +347,7 @@ func TestDialTimeout(t *testing.T) {
 	})
 }
 
-// The whole timeline of an exchange, on a clock that moves only while all wait.
+// All times of an exchange are exact in virtual time.
 func TestTimesInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := memory(t, Options{}, func(nc net.Conn, r *bufio.Reader) {
@@ -386,7 +388,7 @@ func TestTimesInABubble(t *testing.T) {
 	})
 }
 
-// Servers close idle connections; a request must not fall into one.
+// If a server closes idle connections, requests do not fail.
 func TestServerClosesIdleConnections(t *testing.T) {
 	for _, serverTimeout := range []time.Duration{3 * time.Second, 5 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -422,8 +424,8 @@ func (c dyingConn) Write(p []byte) (int, error) {
 
 const keptAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
-// net/http starts over when nothing was written to a reused connection, and
-// the exchange says so.
+// net/http retries if nothing was written to a reused connection, and the exchange counts
+// it.
 func TestStartingOverIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dead, writes atomic.Int64
@@ -437,7 +439,7 @@ func TestStartingOverIsCounted(t *testing.T) {
 	})
 }
 
-// When the second connection cannot be had, that is where the request failed.
+// If the second connection cannot be made, the failure is in the connect phase.
 func TestStartingOverInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dead, writes atomic.Int64
@@ -457,7 +459,7 @@ func TestStartingOverInVain(t *testing.T) {
 	})
 }
 
-// tardyConn writes at once, and returns from it some time after it was closed.
+// tardyConn writes immediately, but returns from Write only some time after Close.
 type tardyConn struct {
 	net.Conn
 	closed context.Context
@@ -479,7 +481,7 @@ func (c tardyConn) Close() error {
 	return c.Conn.Close()
 }
 
-// The answer can be there before the write it answers has returned.
+// The response can arrive before Write returns.
 func TestAnswerOvertakesTheWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := wrapped(t, answering("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi"), func(nc net.Conn) (net.Conn, error) {

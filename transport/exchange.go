@@ -5,40 +5,39 @@ import (
 	"strings"
 	"unique"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// An Exchange is how one request is to be sent, and what the connection saw of it
-// and its response.
-// Times are wall-clock nanoseconds (the kernel stamps CLOCK_REALTIME, so
-// everything is on that clock); 0 is a moment that did not come.
+// Exchange describes how to send one request, and the times of the request and its
+// response. Times are wall-clock nanoseconds, because the kernel's timestamps are
+// CLOCK_REALTIME; 0 means the event did not happen.
 type Exchange struct {
 	Options tacho.CallOptions // set by the caller
 
 	Conn   int64 // a connection was ready
-	Sent   int64 // the first byte of the request left, by the wire clock or the kernel's; or just before it was written
-	SentBy int64 // by then that byte had left: Sent, or just after it was written
-	Wrote  int64 // just after the last byte of the request was written; 0 too if the answer came before
+	Sent   int64 // the first byte of the request left, by the wire clock or the kernel; otherwise the time just before the write
+	SentBy int64 // the first byte had left by then: equal to Sent, or the time just after the write
+	Wrote  int64 // just after the last byte of the request was written; 0 if the response came first
 	Head   int64 // the first byte of the response arrived
-	End    int64 // the last byte of the response arrived, or it failed
+	End    int64 // the last byte of the response arrived, or the exchange failed
 
-	Clock       tacho.Clock // what stamped Head and the reads
-	Retransmits int         // segments that our kernel sent again
-	OutOfOrder  int         // segments that came before one that was sent earlier
+	Clock       tacho.Clock // clock of Head and the reads
+	Retransmits int         // segments retransmitted by our kernel
+	OutOfOrder  int         // segments received out of order
 
-	Left   bool // Sent and Wrote are of the wire clock
-	Conns  int  // connections tried; above 1 the server had closed the one before it got a byte
-	Reused bool // the last one had served another request
+	Left   bool // Sent and Wrote are times of the wire clock
+	Conns  int  // connections tried; more than 1 if the server had closed the earlier ones before it received a byte
+	Reused bool // the last connection had served another request
 
 	Status     int
-	Type       string // Content-Type of the answer
-	Encoding   string // Content-Encoding of the answer, which was not asked for; empty is none
-	Location   string // of a redirect
-	RetryAfter string // of a refusal
+	Type       string // Content-Type of the response
+	Encoding   string // Content-Encoding of the response, although none was requested; empty if none
+	Location   string // Location of a redirect
+	RetryAfter string // Retry-After of an error response
 }
 
-// head notes what matters of the head of an answer. It is most of what an open
-// stream would hold, so the rest is let go; and streams share the name of their type.
+// head copies the needed fields of a response head and drops the rest, which would be most
+// of the memory of an open stream. Streams share the string of their type.
 func (x *Exchange) head(resp *http.Response) {
 	x.Status, x.Type = resp.StatusCode, unique.Make(resp.Header.Get("Content-Type")).Value()
 	x.Encoding = resp.Header.Get("Content-Encoding")
@@ -51,23 +50,22 @@ func (x *Exchange) head(resp *http.Response) {
 	resp.Header = nil
 }
 
-// A Read says when a stretch of a body arrived. The stretch begins where the
-// one before it ended.
+// Read is the arrival time of a part of a body. The part begins at the end of the previous
+// Read.
 type Read struct {
-	End   int    // offset just past its last byte, in the data it was handed over with
-	At    int64  // when its last byte arrived, by the exchange's clock
-	Lag   int32  // nanoseconds from At until our code had it, saturated
-	Since int32  // nanoseconds before At when none of this receive had come, saturated
-	Late  bool   // it may have lain in the connection for longer than it does if the client is well
-	Recv  uint32 // number of the receive in this exchange: equal numbers share a stamp
-	Wire  bool   // At is exact: it was seen at the network device, apart from what came later
+	End   int    // offset after its last byte, in the data of the same Consume call
+	At    int64  // arrival of its last byte, by the clock of the exchange
+	Lag   int32  // nanoseconds from At until the client received the bytes, saturated
+	Since int32  // nanoseconds before At when no byte of this receive had arrived, saturated
+	Late  bool   // the bytes may have waited in the connection for longer than they do if the client keeps up
+	Recv  uint32 // number of the receive in this exchange; equal numbers share a timestamp
+	Wire  bool   // At is the exact time of this segment at the network device
 }
 
-// A Consumer takes the body of a response as it was received. It is called
-// when the response is over, and before that only each time so much has piled
-// up that it should not be kept: the work of decoding stays out of the way of
-// the streams that still run. data is valid during the call only; reads cover
-// it without a gap. An error ends the exchange: no more of it is wanted.
+// Consumer gets the body of a response. Consume is called at the end of the response, and
+// earlier only if the buffer is full, so that decoding does not disturb streams in
+// progress. data is valid only during the call; reads cover it without gaps. An error ends
+// the exchange.
 type Consumer interface {
 	Consume(data []byte, reads []Read) error
 }

@@ -9,11 +9,11 @@ import (
 	"net"
 	"testing"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// exchangeOver sends a request to a server that says reply, cut into pieces of
-// the given size, and closes.
+// exchangeOver sends a request to a server that writes reply in pieces of the given size
+// and closes.
 func exchangeOver(t *testing.T, reply []byte, piece int) (body []byte, status int, cause tacho.Cause) {
 	c := newClient(t, Options{BaseURL: "http://mem", Dial: func(context.Context, string, string) (net.Conn, error) {
 		near, far := net.Pipe()
@@ -49,10 +49,10 @@ func exchangeOver(t *testing.T, reply []byte, piece int) (body []byte, status in
 	return sink.data, x.Status, cause
 }
 
-// Whatever a server says, the client neither panics nor hangs, and the body is
-// the same however the bytes were cut.
+// Whatever a server sends, the client does not panic or hang, and the body does not depend
+// on how the bytes are cut.
 func FuzzServer(f *testing.F) {
-	log.SetOutput(io.Discard) // net/http complains of unsolicited bytes there
+	log.SetOutput(io.Discard) // net/http logs unsolicited bytes
 	for _, reply := range []string{
 		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
 		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello and more",

@@ -10,10 +10,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// A gate is opened once, or it stays shut for a reason.
+// A gate opens once, or stays shut with an error.
 type gate struct {
 	reached chan struct{}
 	opens   chan error
@@ -32,8 +32,8 @@ func (g *gate) Pass(write func()) error {
 	return nil
 }
 
-// A request that waits at its gate has sent nothing, and has no connection but one
-// that was there before; and it goes whole once it may.
+// A request that waits at its gate sends nothing and dials no connection. It is
+// sent completely once the gate opens.
 func TestRequestsWaitAtTheGate(t *testing.T) {
 	const opened = "the gate opens"
 	for _, tt := range []struct {

@@ -2,34 +2,56 @@ package transport
 
 import (
 	"io"
-	"math"
-	"sync/atomic"
+	"net"
+	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tacho-bench/tacho/transport/socket"
 )
 
-// keepStamping has the kernel stamp what it receives for as long as the test runs. A
-// client waits a second for that, which is not enough on a machine that stands still.
+// keepStamping keeps kernel timestamping on during the test. A client waits only one
+// second for it, which is too short on a machine that stalls.
 func keepStamping(t testing.TB) {
 	t.Helper()
-	for {
-		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = unix.Close(fd) })
-		if err := stampReceives(fd); err != nil {
-			t.Fatal(err)
-		}
-		if awaitStamps(fd) {
-			return
-		}
-	}
+	fd := udpSocket(t, unix.SOF_TIMESTAMPING_RX_SOFTWARE|unix.SOF_TIMESTAMPING_SOFTWARE)
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	waitUntil(t, "the kernel stamps", func() bool { return stamped(t, fd) })
 }
 
-// preparedConn has the next request use a connection that the test knows.
+// udpSocket returns a socket that can send to itself, with an option of SO_TIMESTAMPING.
+func udpSocket(t testing.TB, option int) (fd int) {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING, option); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	return fd
+}
+
+// stamped reports whether the kernel timestamps a byte that the socket sends to itself.
+func stamped(t testing.TB, fd int) bool {
+	t.Helper()
+	self, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Sendto(fd, []byte{0}, 0, self); err != nil {
+		t.Fatal(err)
+	}
+	control := make([]byte, 128)
+	_, n, _, _, err := unix.Recvmsg(fd, make([]byte, 1), control, unix.MSG_DONTWAIT)
+	return err == nil && n > 0
+}
+
+// preparedConn makes the next request use a connection known to the test.
 func preparedConn(t *testing.T, c *Client) *conn {
 	t.Helper()
 	nc, err := c.dialer.dialTarget(t.Context(), hostPort(c.base))
@@ -41,53 +63,47 @@ func preparedConn(t *testing.T, c *Client) *conn {
 	return connUnder(nc)
 }
 
-// holdUp keeps a poller from receiving: it finds no room.
-func holdUp(p *poller) (goOn func()) {
-	p.sort()
-	p.sorting.Lock()
-	atomic.AddInt64(&p.tail, -int64(len(p.arrivals)))
-	// The thread may have found room just before, and be about to receive. It looks at
-	// the clock before it looks for room again.
-	awaitChange(&p.now)
-	return func() {
-		atomic.AddInt64(&p.tail, int64(len(p.arrivals)))
-		p.sorting.Unlock()
+// onSocket calls do with the file descriptor of a connection.
+func onSocket(c net.Conn, do func(fd int)) {
+	raw, err := c.(syscall.Conn).SyscallConn()
+	if err == nil {
+		_ = raw.Control(func(fd uintptr) { do(int(fd)) })
 	}
 }
 
-// awaitChange waits until the thread of a poller has changed one of its times.
-func awaitChange(at *int64) {
-	for before := atomic.LoadInt64(at); atomic.LoadInt64(at) == before; {
-		time.Sleep(100 * time.Microsecond)
-	}
-}
-
-// queued returns how many bytes lie in the socket of a connection.
-func queued(c *polled) int {
-	n, err := unix.IoctlGetInt(c.fd, unix.TIOCINQ)
-	if err != nil {
-		return -1
-	}
+// queued returns the number of unread bytes in the socket.
+func queued(c net.Conn) (n int) {
+	n = -1
+	onSocket(c, func(fd int) {
+		if got, err := unix.IoctlGetInt(fd, unix.TIOCINQ); err == nil {
+			n = got
+		}
+	})
 	return n
 }
 
-// deliver writes to the peer of a connection that nothing is received from, and waits
-// until all of it lies in the connection's socket, or more than one receive takes: no
-// socket has room for everything.
-func deliver(t testing.TB, to io.Writer, c *polled, text string) {
+// arrived returns the number of bytes the kernel received on a connection.
+func arrived(t testing.TB, c net.Conn) (n uint64) {
 	t.Helper()
-	want := queued(c) + min(len(text), receiveMost+1)
+	onSocket(c, func(fd int) {
+		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		n = info.Bytes_received
+	})
+	return n
+}
+
+// deliver writes text to the peer of a stalled connection, and waits until the socket
+// holds all of it.
+func deliver(t testing.TB, to io.Writer, c socket.Conn, text string) {
+	t.Helper()
+	want := queued(c) + len(text)
 	if _, err := io.WriteString(to, text); err != nil {
 		t.Error(err)
 		return
 	}
 	waitUntil(t, "the bytes have arrived", func() bool { return queued(c) >= want })
-}
-
-// emptyAt is when a socket is known to have been empty, by the stamp of what came after.
-func emptyAt(s stamp) int64 {
-	if s.since == math.MaxInt32 { // that long ago, or longer
-		return math.MinInt64
-	}
-	return s.at - int64(s.since)
 }

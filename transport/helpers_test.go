@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// A collector keeps all that it is given, with the ends of reads as offsets in
-// the whole body.
+// A collector keeps all data and reads, with the ends of reads as offsets in the whole
+// body.
 type collector struct {
 	data  []byte
 	reads []Read
 	calls int
-	fault string // the first broken promise of Consumer
+	fault string // the first violation of the contract of Consumer
 }
 
 func (c *collector) Consume(data []byte, reads []Read) error {
@@ -52,22 +52,22 @@ func newClient(t testing.TB, o Options) *Client {
 	return c
 }
 
-// makePatient has a client over sockets do without the limits that count seconds:
-// the machine may stand still for longer.
+// makePatient disables the client's timeouts of seconds, because the machine may stall for
+// longer.
 func makePatient(c *Client) {
 	c.transport.IdleConnTimeout = time.Hour
-	c.keeping.window = time.Hour
-	if c.lines != nil {
-		c.lines.idleTimeout = time.Hour
+	c.keepAlive.window = time.Hour
+	if c.h1 != nil {
+		c.h1.idleTimeout = time.Hour
 	}
 }
 
-// waitUntil polls a condition until it holds. what names the condition.
+// waitUntil polls a condition until it is true. what names the condition.
 func waitUntil(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Errorf("in two minutes: not %s", what)
+			t.Errorf("timeout: not %s after two minutes", what)
 			return
 		}
 	}
@@ -82,7 +82,7 @@ func newRequest(t testing.TB, c *Client, method, path, body string) *http.Reques
 	return req
 }
 
-// ready is a request that Do takes.
+// ready returns an encoded request.
 func ready(t testing.TB, c *Client, method, path, body string) *Request {
 	t.Helper()
 	req, err := c.Encode(newRequest(t, c, method, path, body))
@@ -92,7 +92,7 @@ func ready(t testing.TB, c *Client, method, path, body string) *Request {
 	return req
 }
 
-// mustPost posts body to /v1/x and returns what came of it.
+// mustPost posts body to /v1/x and returns the exchange and the collected response.
 func mustPost(t testing.TB, c *Client, body string) (Exchange, *collector) {
 	t.Helper()
 	var x Exchange
@@ -106,7 +106,7 @@ func mustPost(t testing.TB, c *Client, body string) (Exchange, *collector) {
 	return x, sink
 }
 
-// checkOrder wants the moments of a good exchange in order.
+// checkOrder checks that the times of a good exchange are in order.
 func checkOrder(t testing.TB, x Exchange, reads []Read) {
 	t.Helper()
 	if x.Conn == 0 || x.Sent < x.Conn || x.Wrote < x.Sent || x.Head < x.Sent || x.End < x.Head {
@@ -121,7 +121,7 @@ func checkOrder(t testing.TB, x Exchange, reads []Read) {
 	}
 }
 
-// rawServer answers each connection to a loopback listener with serve.
+// rawServer serves each connection to a loopback listener with serve.
 func rawServer(t testing.TB, serve func(net.Conn, *bufio.Reader)) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -154,7 +154,7 @@ func readHead(r *bufio.Reader) error {
 	}
 }
 
-// answering serves connections that get reply for each request without a body.
+// answering returns a server that sends reply for each request without a body.
 func answering(reply string) func(net.Conn, *bufio.Reader) {
 	return func(nc net.Conn, r *bufio.Reader) {
 		for readHead(r) == nil {

@@ -7,11 +7,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/memnet"
 )
 
-// A read that waited for its bytes was not late, however long it waited. Bytes that the
-// client finds when it begins to read may have come long before.
+// A read that waited for its bytes is not late, however long it waited. Bytes already
+// there when the read begins may have arrived long before.
 func TestReadIsLateIfItDidNotWait(t *testing.T) {
 	const gap = 20 * time.Millisecond
 	for name, http2 := range map[string]bool{"HTTP/1": false, "HTTP/2": true} {
@@ -48,7 +48,7 @@ func TestReadIsLateIfItDidNotWait(t *testing.T) {
 	}
 }
 
-// What counts as late depends on how often the receive thread looks.
+// The limit for late bytes follows the polling interval of the receive thread.
 func TestLate(t *testing.T) {
 	for _, tc := range []struct {
 		since, gap time.Duration

@@ -13,16 +13,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tacho"
-	"tacho/internal/limit"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/limit"
 )
 
-// listenOn serves h on a loopback address of its own.
+// listenOn serves h on a given loopback address.
 func listenOn(t *testing.T, addr string, secure bool, h http.Handler) *httptest.Server {
 	t.Helper()
 	ln, err := net.Listen("tcp", addr+":0")
 	if err != nil {
-		t.Skip(err) // not every system has all of 127/8
+		t.Skip(err) // some systems lack parts of 127/8
 	}
 	s := httptest.NewUnstartedServer(h)
 	s.Listener.Close()
@@ -36,8 +36,7 @@ func listenOn(t *testing.T, addr string, secure bool, h http.Handler) *httptest.
 	return s
 }
 
-// A server cannot send our keys elsewhere: not to another host, nor another
-// port, nor from https to http.
+// A redirect cannot send our keys to another host or port, or from https to http.
 func TestRedirectsKeepKeysAtHome(t *testing.T) {
 	secrets := http.Header{"Authorization": {"Bearer sk-1"}, "X-Api-Key": {"sk-2"}, "X-Goog-Api-Key": {"sk-3"}, "X-Team": {"sk-4"}, "Cookie": {"sk-5"}}
 	for _, tt := range []struct {
@@ -91,7 +90,7 @@ func TestRedirectsKeepKeysAtHome(t *testing.T) {
 	}
 }
 
-// Within the server a redirect is followed, keys and all, though not for ever.
+// Redirects within the server are followed with the keys, up to a limit.
 func TestRedirectsAtHome(t *testing.T) {
 	s := listenOn(t, "127.0.0.1", false, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -125,7 +124,7 @@ func TestRedirectsAtHome(t *testing.T) {
 	}
 }
 
-// A fullAfter is a consumer that has enough after a while.
+// A fullAfter is a Consumer that returns an error after some bytes.
 type fullAfter struct{ left int }
 
 func (f *fullAfter) Consume(data []byte, _ []Read) error {
@@ -135,7 +134,7 @@ func (f *fullAfter) Consume(data []byte, _ []Read) error {
 	return nil
 }
 
-// A consumer that wants no more ends the exchange, with a cause of its own.
+// An error of the Consumer ends the exchange, and the exchange returns that error.
 func TestConsumerEndsExchange(t *testing.T) {
 	stopped := make(chan struct{})
 	addr := rawServer(t, func(nc net.Conn, r *bufio.Reader) {
@@ -158,8 +157,8 @@ func TestConsumerEndsExchange(t *testing.T) {
 	<-stopped
 }
 
-// A server that accepts and says nothing, not even to a handshake, is waited
-// for as long as the dial may take, and not at all once the caller is gone.
+// If a server accepts but does not answer the handshake, the client waits for the dial
+// timeout, and not at all once the context is cancelled.
 func TestSilentHandshake(t *testing.T) {
 	for _, limited := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

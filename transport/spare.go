@@ -7,28 +7,40 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tacho-bench/tacho/transport/socket"
 )
 
 const (
-	// spareCheckInterval is how often spares are looked over, and how soon a
-	// failed dial is tried again.
+	// spareCheckInterval is how often spares are checked, and how soon a failed dial is
+	// retried.
 	spareCheckInterval = time.Second
-	// spareDials is how many spares are dialled at a time: more would fill the
-	// listen queue of a busy server.
+	// spareDials is the number of concurrent dials. More would fill the listen queue of a
+	// busy server.
 	spareDials = 16
 )
 
-// spares is a stack of connections that nobody has used yet.
+// spareMaxAge is how long an unused spare is kept. If the socket shows that the peer
+// closed it, the age only protects from middleboxes that forget connections. Otherwise it
+// is shorter than the idle timeouts of servers.
+var spareMaxAge = func() time.Duration {
+	if socket.SeesClose {
+		return 30 * time.Second
+	}
+	return 4 * time.Second
+}()
+
+// spares is a stack of unused connections.
 type spares struct {
 	dial  func(context.Context) (net.Conn, error)
-	taken atomic.Int64 // spares that requests took
+	taken atomic.Int64 // number of spares taken
 
 	mu    sync.Mutex
 	want  int
 	stack []spare
 
 	once   sync.Once
-	missed chan struct{} // a spare was taken
+	missed chan struct{} // signals that a spare was taken
 	stop   context.CancelFunc
 	alive  context.Context // ends the keeper, which outlives every call
 	keeper sync.WaitGroup
@@ -45,7 +57,7 @@ func newSpares(dial func(context.Context) (net.Conn, error)) *spares {
 	return s
 }
 
-// keep fills the stack to n, and from then on keeps at least so many of them.
+// keep fills the stack to n, and from then on keeps at least least spares.
 func (s *spares) keep(ctx context.Context, n, least int) error {
 	s.mu.Lock()
 	s.want = n
@@ -58,7 +70,7 @@ func (s *spares) keep(ctx context.Context, n, least int) error {
 	return err
 }
 
-// take returns the youngest spare that is still good, or nil.
+// take returns the youngest spare that is still open, or nil.
 func (s *spares) take() net.Conn {
 	for {
 		s.mu.Lock()
@@ -81,12 +93,12 @@ func (s *spares) take() net.Conn {
 			s.taken.Add(1)
 			return sp.conn
 		}
-		closeAside(sp.conn)
+		closeAsync(sp.conn)
 	}
 }
 
 func (sp spare) good(at int64) bool {
-	return at-sp.since < int64(spareMaxAge) && alive(connUnder(sp.conn).Conn)
+	return at-sp.since < int64(spareMaxAge) && socket.Alive(connUnder(sp.conn).Conn)
 }
 
 // refill keeps the stack full until close.
@@ -101,7 +113,7 @@ func (s *spares) refill() {
 		case <-tick.C:
 			s.dropBad()
 		}
-		// Why a dial failed is told by the request that has to dial for itself.
+		// A request that must dial reports why the dial fails.
 		if s.fill(s.alive) != nil {
 			select {
 			case <-s.alive.Done():
@@ -112,8 +124,8 @@ func (s *spares) refill() {
 	}
 }
 
-// dropBad looks without the lock: a request must not wait for a thousand
-// system calls.
+// dropBad checks the spares without the lock, because a request must not wait for a
+// thousand system calls.
 func (s *spares) dropBad() {
 	s.mu.Lock()
 	stack := slices.Clone(s.stack)
@@ -128,13 +140,13 @@ func (s *spares) dropBad() {
 	s.stack = slices.DeleteFunc(s.stack, func(sp spare) bool {
 		drop := slices.Contains(bad, sp)
 		if drop {
-			closeAside(sp.conn)
+			closeAsync(sp.conn)
 		}
 		return drop
 	})
 }
 
-// fill dials what is missing and returns what went wrong first.
+// fill dials the missing spares and returns the first error.
 func (s *spares) fill(ctx context.Context) error {
 	s.mu.Lock()
 	missing := s.want - len(s.stack)
@@ -173,15 +185,15 @@ func (s *spares) put(nc net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.alive.Err() != nil || len(s.stack) >= s.want {
-		closeAside(nc)
+		closeAsync(nc)
 		return
 	}
 	s.stack = append(s.stack, spare{nc, now()})
 }
 
-// closeAside closes nc without waiting: TLS says goodbye first, which may
-// block. Nothing was sent on a spare, so nothing can be lost with it.
-func closeAside(nc net.Conn) {
+// closeAsync closes nc on another goroutine, because a TLS close may block. Nothing was
+// sent on a spare, so no data is lost.
+func closeAsync(nc net.Conn) {
 	go func() { _ = nc.Close() }()
 }
 
@@ -191,7 +203,7 @@ func (s *spares) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, sp := range s.stack {
-		closeAside(sp.conn)
+		closeAsync(sp.conn)
 	}
 	s.stack = nil
 }

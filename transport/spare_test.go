@@ -15,7 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/transport/socket"
 )
 
 func (s *spares) ready() int {
@@ -39,10 +40,10 @@ func TestSparesAreTakenAndReplaced(t *testing.T) {
 			t.Fatalf("%d dials, want 3", got)
 		}
 		var wg sync.WaitGroup
-		for range 2 { // at once, so that neither can reuse the other's
+		for range 2 { // concurrently, so that neither reuses the other's connection
 			wg.Go(func() {
 				if x, _ := mustPost(t, c, ""); x.Reused || x.Conns != 1 {
-					t.Errorf("%+v, want a connection nobody had used", x)
+					t.Errorf("%+v, want an unused connection", x)
 				}
 			})
 		}
@@ -89,7 +90,7 @@ func TestWarmTellsWhatIsWrong(t *testing.T) {
 	})
 }
 
-// A spare that the server has closed must not be given to a request.
+// A spare that the server closed is not used.
 func TestClosedSparesAreNotUsed(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("nothing tells here")
@@ -115,7 +116,7 @@ func TestClosedSparesAreNotUsed(t *testing.T) {
 		<-accepted
 	}
 	c.spares.mu.Lock()
-	c.spares.want = 0 // so that no fresh one comes between
+	c.spares.want = 0 // prevents refills
 	c.spares.mu.Unlock()
 	mu.Lock()
 	for _, nc := range held {
@@ -125,7 +126,7 @@ func TestClosedSparesAreNotUsed(t *testing.T) {
 	waitUntil(t, "all spares are closed", func() bool {
 		c.spares.mu.Lock()
 		defer c.spares.mu.Unlock()
-		return !slices.ContainsFunc(c.spares.stack, func(sp spare) bool { return alive(connUnder(sp.conn).Conn) })
+		return !slices.ContainsFunc(c.spares.stack, func(sp spare) bool { return socket.Alive(connUnder(sp.conn).Conn) })
 	})
 	if x, _ := mustPost(t, c, ""); x.Conns != 1 || c.spares.taken.Load() != 0 {
 		t.Errorf("%+v with %d spares taken, want a fresh connection", x, c.spares.taken.Load())

@@ -10,22 +10,22 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/transport/socket"
 )
 
-// started starts a request on a connection that is there, and says what came of it
-// once its answer was told of.
+// started starts a request on an existing connection, and returns once then was called.
 func started(ctx context.Context, t *testing.T, c *Client, o tacho.CallOptions) (x *Exchange, sink *collector, finish func() error) {
 	t.Helper()
 	x, sink = &Exchange{Options: o}, new(collector)
 	told := make(chan func() error, 1)
 	if !c.Start(ctx, ready(t, c, "GET", "/v1/x", ""), x, sink, nil, func(finish func() error, _ bool) { told <- finish }) {
-		t.Fatal("it was not sent though there is a connection")
+		t.Fatal("Start did not send on an existing connection")
 	}
 	return x, sink, func() error { return (<-told)() }
 }
 
-// A request that was started has what one has that was done.
+// Start fills the same exchange as Do.
 func TestStart(t *testing.T) {
 	asked := make(chan struct{}, 8)
 	onward := make(chan struct{})
@@ -39,7 +39,7 @@ func TestStart(t *testing.T) {
 	})
 	c := newClient(t, Options{BaseURL: "http://" + url})
 	if c.Start(t.Context(), ready(t, c, "GET", "/v1/x", ""), new(Exchange), nil, nil, func(func() error, bool) {}) {
-		t.Fatal("it was sent though there is no connection")
+		t.Fatal("Start sent without a connection")
 	}
 	go func() { onward <- struct{}{} }()
 	mustPost(t, c, "")
@@ -57,16 +57,16 @@ func TestStart(t *testing.T) {
 		checkOrder(t, *x, sink.reads)
 	}
 	if n := c.open.Load(); n != 0 {
-		t.Errorf("%d are said to be open", n)
+		t.Errorf("%d streams are open", n)
 	}
 }
 
-// It is told, too, when nothing will come.
+// then is also called if no response will arrive.
 func TestStartEnds(t *testing.T) {
 	asked := make(chan net.Conn, 8)
 	url := rawServer(t, func(c net.Conn, r *bufio.Reader) {
 		for i := 0; readHead(r) == nil; i++ {
-			if i < 2 { // so that it is known to keep connections
+			if i < 2 { // so that the server is known to keep connections
 				io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
 			} else {
 				asked <- c
@@ -88,11 +88,11 @@ func TestStartEnds(t *testing.T) {
 	_, _, finish = started(t.Context(), t, c, tacho.CallOptions{})
 	(<-asked).Close()
 	if err := finish(); err == nil {
-		t.Error("no error though the server hung up")
+		t.Error("no error after the server closed the connection")
 	}
 }
 
-// A connection that nobody has used yet is as good, by each clock.
+// Start works on a spare connection, with each clock.
 func TestStartOnASpare(t *testing.T) {
 	url := rawServer(t, answering(chunkedHead+chunk("data: a\n\n")+"0\r\n\r\n"))
 	for _, clock := range []tacho.Clock{tacho.KernelClock, tacho.WireClock} {
@@ -115,8 +115,8 @@ func TestStartOnASpare(t *testing.T) {
 	}
 }
 
-// A connection that the server had closed before it got a byte is not the one that
-// counts.
+// If the server had closed the connection before it received a byte, finish sends the
+// request again.
 func TestStartStartsOver(t *testing.T) {
 	var conns atomic.Int64
 	cut := make(chan struct{})
@@ -132,66 +132,16 @@ func TestStartStartsOver(t *testing.T) {
 	})
 	c := newClient(t, Options{BaseURL: "http://" + url})
 	mustPost(t, c, "")
-	idle := c.lines.idle[0].kernel
+	idle := c.h1.idle[0].kernel
 	g := &gate{reached: make(chan struct{}), opens: make(chan error)}
-	go func() { // the server closes the connection when the request is about to go
+	go func() { // the server closes the connection just before the request is sent
 		<-g.reached
 		close(cut)
-		waitUntil(t, "the server has closed the connection", func() bool { return !idle.alive() })
+		waitUntil(t, "the server has closed the connection", func() bool { return !socket.Alive(idle) })
 		g.opens <- nil
 	}()
 	x, sink, finish := started(t.Context(), t, c, tacho.CallOptions{Gate: g.Pass})
 	if err := finish(); err != nil || string(sink.data) != "ok" || x.Conns != 2 || x.Reused {
 		t.Errorf("%q, %v; %+v", sink.data, err, x)
-	}
-}
-
-// The end of an answer that nothing waits for is sorted a little later, together with
-// others; and at once where something does.
-func TestEndsThatNothingWaitsFor(t *testing.T) {
-	th := &thread{now: 1e18, due: never, bell: -1}
-	called := func() bool {
-		th.called = 0
-		th.callIfDue()
-		return th.called != 0
-	}
-	end, event, head := []byte("0\r\n\r\n"), []byte(chunk("data: x\n\n")), []byte(chunkedHead)
-	const unhurried = seatMayBeHeld | seatUnhurried
-	th.weigh(unhurried, end)
-	if called() {
-		t.Error("called at once")
-	}
-	th.now += int64(endTime)
-	if !called() || called() {
-		t.Error("not called, or not once, when its time was up")
-	}
-	for range endsMost - 1 {
-		th.weigh(unhurried, end)
-	}
-	if called() {
-		t.Error("called for few")
-	}
-	if th.weigh(unhurried, end); !called() {
-		t.Error("not called though they are many")
-	}
-	if th.weigh(seatMayBeHeld, end); !called() {
-		t.Error("not called at once though somebody waits")
-	}
-	if th.weigh(0, event); !called() {
-		t.Error("not called at once though nobody knows what it is")
-	}
-	th.weigh(seatMayBeHeld, event)
-	th.weigh(seatMayBeHeld, head)
-	if called() {
-		t.Error("called for an event and a head")
-	}
-	if th.now += int64(holdTime); !called() || called() {
-		t.Error("not called, or not once, when their time was up")
-	}
-	for range sortMost {
-		th.weigh(seatMayBeHeld, event)
-	}
-	if !called() {
-		t.Error("not called though there are many")
 	}
 }

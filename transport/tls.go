@@ -5,52 +5,52 @@ import (
 	"crypto/x509"
 	"fmt"
 
-	"tacho/internal/wholefile"
+	"github.com/tacho-bench/tacho/internal/atomicfile"
 )
 
-// TLSOptions say whom to trust and who we are.
+// TLSOptions names the certificates to trust and to present.
 type TLSOptions struct {
-	Insecure bool   // do not check the server's certificate
+	Insecure bool   // skip the check of the server's certificate
 	CAFile   string // PEM certificates to trust instead of the system's
-	CertFile string // PEM certificate chain of ours, for mutual TLS
+	CertFile string // our PEM certificate chain, for mutual TLS
 	KeyFile  string // PEM key of CertFile
 }
 
-// TLSConfig reads the files that o names.
+// TLSConfig reads the files named in o.
 func TLSConfig(o TLSOptions) (*tls.Config, error) {
 	config := &tls.Config{InsecureSkipVerify: o.Insecure}
 	if o.CAFile != "" {
-		pem, err := wholefile.ReadOnce(o.CAFile)
+		pem, err := atomicfile.ReadOnce(o.CAFile)
 		if err != nil {
 			return nil, fmt.Errorf("read CA file: %w", err)
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("CA file %s has no certificate in it; it should have PEM blocks that begin with -----BEGIN CERTIFICATE-----", o.CAFile)
+			return nil, fmt.Errorf("CA file %s contains no certificate; it needs PEM blocks that begin with -----BEGIN CERTIFICATE-----", o.CAFile)
 		}
 	}
 	switch {
 	case o.CertFile == "" && o.KeyFile == "":
 		return config, nil
 	case o.KeyFile == "":
-		return nil, fmt.Errorf("certificate file %s needs its key: name the key file too", o.CertFile)
+		return nil, fmt.Errorf("certificate file %s has no key; name its key file, too", o.CertFile)
 	case o.CertFile == "":
-		return nil, fmt.Errorf("key file %s needs its certificate: name the certificate file too", o.KeyFile)
+		return nil, fmt.Errorf("key file %s has no certificate; name its certificate file, too", o.KeyFile)
 	}
 	pair, err := keyPair(o.CertFile, o.KeyFile)
 	if err != nil {
-		return nil, fmt.Errorf("client certificate %s with key %s: %w; both should be PEM, and belong together", o.CertFile, o.KeyFile, err)
+		return nil, fmt.Errorf("client certificate %s with key %s: %w; both must be PEM files and belong together", o.CertFile, o.KeyFile, err)
 	}
 	config.Certificates = []tls.Certificate{pair}
 	return config, nil
 }
 
 func keyPair(certFile, keyFile string) (tls.Certificate, error) {
-	cert, err := wholefile.ReadOnce(certFile)
+	cert, err := atomicfile.ReadOnce(certFile)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	key, err := wholefile.ReadOnce(keyFile)
+	key, err := atomicfile.ReadOnce(keyFile)
 	if err != nil {
 		return tls.Certificate{}, err
 	}

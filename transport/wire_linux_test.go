@@ -1,12 +1,10 @@
 package transport
 
 import (
-	"bufio"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -18,10 +16,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/transport/socket"
 )
 
-// wireClient is a client on the wire clock; the test is skipped where there is none.
+// wireClient returns a client with the wire clock. It skips the test if there is none.
 func wireClient(t *testing.T, base string) *Client {
 	t.Helper()
 	c, err := New(Options{BaseURL: base, Clock: tacho.WireClock, TLS: &tls.Config{InsecureSkipVerify: true}})
@@ -37,19 +36,19 @@ func wireClient(t *testing.T, base string) *Client {
 	return c
 }
 
-// A stalled server writes events while the client is kept from receiving. Each
-// event tells when it was written.
-func stalledServer(t *testing.T, secure bool, targets <-chan *polled) string {
+// stalledServer writes events while the client cannot receive. Each event contains the
+// time of its write.
+func stalledServer(t *testing.T, secure bool, targets <-chan socket.Conn) string {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		event := func() {
-			fmt.Fprintf(w, "%d ", time.Now().UnixNano()) // it does not end as events do, which are held
+			fmt.Fprintf(w, "%d ", time.Now().UnixNano()) // does not end like an event, because events are held
 			w.(http.Flusher).Flush()
 		}
 		event()
-		target := <-targets // once the first has been read
-		goOn := holdUp(target.poller)
+		target := <-targets // the first event was read
+		goOn := socket.Stall(target)
 		for range stalledEvents {
 			before := queued(target)
 			event()
@@ -66,16 +65,16 @@ func stalledServer(t *testing.T, secure bool, targets <-chan *polled) string {
 	return s.URL
 }
 
-// stalledEvents are fewer than a kernel sends before the first of them is
-// acknowledged, which this client is late to do.
+// stalledEvents is fewer than the kernel sends before an acknowledgement, which the
+// stalled client delays.
 const stalledEvents = 8
 
-// What the socket merges has a time for each event on the wire clock: between
-// its write and the next one's. With TLS, too, and over a connection that is used again.
+// With the wire clock, each of several merged events has a time between its own write and
+// the next write. This also holds over TLS and on a reused connection.
 func TestWireClockKeepsMergedWritesApart(t *testing.T) {
 	for name, secure := range map[string]bool{"plain": false, "tls": true} {
 		t.Run(name, func(t *testing.T) {
-			targets := make(chan *polled, 1)
+			targets := make(chan socket.Conn, 1)
 			c := wireClient(t, stalledServer(t, secure, targets))
 			target := preparedConn(t, c).kernel
 			for round := range 3 {
@@ -97,7 +96,7 @@ func TestWireClockKeepsMergedWritesApart(t *testing.T) {
 	}
 }
 
-// checkEvents holds the time of each event against when it was written.
+// checkEvents compares the time of each event with the time of its write.
 func checkEvents(t *testing.T, x Exchange, sink *collector, before int64) {
 	t.Helper()
 	lines := strings.Fields(string(sink.data))
@@ -124,72 +123,11 @@ func checkEvents(t *testing.T, x Exchange, sink *collector, before int64) {
 	}
 }
 
-// What the tap has missed keeps the socket's time, and says so.
-func TestWireClockFallsBack(t *testing.T) {
-	addr := rawServer(t, func(nc net.Conn, r *bufio.Reader) {
-		for readHead(r) == nil {
-			_, _ = io.WriteString(nc, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
-		}
-	})
-	c := wireClient(t, "http://"+addr)
-	target := preparedConn(t, c).kernel
-	target.wire.conn.In.Skip(20) // somewhere in the first answer
-	x, sink := mustPost(t, c, "")
-	if x.Clock != tacho.KernelClock || sink.reads[0].Wire || !x.Left {
-		t.Errorf("%+v, %+v: want the kernel's time for the answer, and the wire's for the request", x, sink.reads)
-	}
-	x, sink = mustPost(t, c, "")
-	if x.Clock != tacho.WireClock || !sink.reads[0].Wire || !x.Reused {
-		t.Errorf("%+v, %+v: want the wire clock again", x, sink.reads)
-	}
-	target.wire.conn.Out.Skip(1 << 20)
-	if x, _ = mustPost(t, c, ""); x.Left || x.Clock != tacho.WireClock {
-		t.Errorf("%+v: want the time of the write for the request", x)
-	}
-	checkOrder(t, x, nil)
-}
-
-// A segment that was seen only after the socket had its bytes was sent again: the
-// first copy was missed, whether or not we had read them by then.
-func TestWireClockIsNotLaterThanTheRead(t *testing.T) {
-	addr := rawServer(t, func(nc net.Conn, r *bufio.Reader) {
-		_, _ = io.WriteString(nc, "hello")
-		_ = readHead(r)
-	})
-	c := wireClient(t, "http://"+addr)
-	target := preparedConn(t, c).kernel
-	waitUntil(t, "the bytes have arrived", func() bool { return queued(target) == 5 })
-	_, seen, _ := target.wire.conn.In.At(5)
-	if n, s := target.wire.first(5, stamp{at: now(), kernel: true}); n != 5 || !s.wire {
-		t.Errorf("%d bytes with %+v, want 5 with the wire's time", n, s)
-	}
-	for _, lag := range []int32{5, 2e9} {
-		had := stamp{at: seen - 10, lag: lag, kernel: true}
-		if n, s := target.wire.first(5, had); n != 5 || s != had {
-			t.Errorf("%d bytes with %+v, want 5 with the socket's %+v", n, s, had)
-		}
-	}
-}
-
-// Connections are let go of: a client that closes them holds no tap.
-func TestWireClockEnds(t *testing.T) {
-	c := wireClient(t, "http://"+rawServer(t, answering("HTTP/1.1 204 No Content\r\n\r\n")))
-	x, _ := mustPost(t, c, "")
-	if x.Clock != tacho.WireClock {
-		t.Fatalf("%+v", x)
-	}
-	taps := c.dialer.clock.tap
-	c.Close()
-	if !taps.Closed() {
-		t.Error("the tap is open after the client was closed")
-	}
-}
-
-// A process that may not tap is told what it needs.
+// The error for a process without the capability says how to get it.
 func TestWireClockWithoutTheCapability(t *testing.T) {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with what it has given up
+		runtime.LockOSThread() // never unlocked, so the thread without the capability ends
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		var data [2]unix.CapUserData
 		if err := unix.Capget(&header, &data[0]); err != nil {
@@ -206,5 +144,36 @@ func TestWireClockWithoutTheCapability(t *testing.T) {
 	}()
 	if err := <-done; !errors.Is(err, ErrNoWire) || !strings.Contains(err.Error(), "setcap cap_net_raw+ep") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// unseen is a connection whose bytes the tap missed.
+type unseen struct{ socket.Conn }
+
+func (c unseen) Receive(p []byte) (int, socket.Stamp, error) {
+	n, s, err := c.Conn.Receive(p)
+	s.Wire = false
+	return n, s, err
+}
+
+func (unseen) Left(_, _ uint64) (first, last int64, ok bool) { return 0, 0, false }
+
+// If the tap missed bytes, the exchange uses the times of the socket and reports the
+// kernel clock.
+func TestWireClockFallsBack(t *testing.T) {
+	addr := rawServer(t, answering("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"))
+	c := wireClient(t, "http://"+addr)
+	target := preparedConn(t, c)
+	seen := target.kernel
+	target.kernel = unseen{seen}
+	x, sink := mustPost(t, c, "")
+	if x.Clock != tacho.KernelClock || sink.reads[0].Wire || x.Left {
+		t.Errorf("%+v, %+v: want the kernel's times", x, sink.reads)
+	}
+	checkOrder(t, x, nil)
+	target.kernel = seen
+	x, sink = mustPost(t, c, "")
+	if x.Clock != tacho.WireClock || !sink.reads[0].Wire || !x.Left || !x.Reused {
+		t.Errorf("%+v, %+v: want the wire clock again", x, sink.reads)
 	}
 }

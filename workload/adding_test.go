@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"tacho/internal/rows"
-	"tacho/token"
+	"github.com/tacho-bench/tacho/internal/rows"
+	"github.com/tacho-bench/tacho/token"
 )
 
 var translation = Kind{
@@ -20,11 +20,11 @@ var translation = Kind{
 	reads:   [][]string{{"source", "target"}},
 	Chat:    true,
 	New:     newTranslation,
-	options: func(_ *Dataset, o *Options) { o.Output = Fixed(-1) }, // as long as the answer in the data
+	options: func(_ *Dataset, o *Options) { o.Output = Fixed(-1) }, // the length of the answer in the data
 }
 
 func newTranslation(ctx context.Context, o Options) (Workload, error) {
-	list, bad := o.keeping(), rows.Bad{Skip: o.Trace.SkipBad}
+	list, bad := o.newEntryList(), rows.Bad{Skip: o.Trace.SkipBad}
 	err := rows.Each(o.Path, &bad, func(row json.RawMessage) error {
 		var line struct{ Source, Target string }
 		if err := json.Unmarshal(row, &line); err != nil {
@@ -42,9 +42,9 @@ func newTranslation(ctx context.Context, o Options) (Workload, error) {
 	return newPool(ctx, o, list.entries, bad.Notes()...)
 }
 
-// A dataset that is listed in Kinds, and named nowhere else, is found by its
-// name and by its file, and takes options. docs/adding-a-dataset.md walks
-// through it.
+// TestOneWordAddsADataset checks that a dataset listed in Kinds needs no other
+// registration: it is found by its name and by its file, and it has options.
+// docs/adding-a-dataset.md explains the example.
 func TestOneWordAddsADataset(t *testing.T) {
 	usual := Kinds
 	defer func() { Kinds = usual }()
@@ -53,7 +53,7 @@ func TestOneWordAddsADataset(t *testing.T) {
 	if err := os.WriteFile(path, []byte("source,target\ngood morning,bonjour\nsee you soon,a tout a l'heure\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if names, err := Fitting(path, false); err != nil || !slices.Equal(names, []string{"translation"}) {
+	if names, err := MatchingKinds(path, false); err != nil || !slices.Equal(names, []string{"translation"}) {
 		t.Errorf("the file is taken for %q, %v", names, err)
 	}
 	kind, err := Find("translation")
@@ -75,7 +75,8 @@ func TestOneWordAddsADataset(t *testing.T) {
 	}
 }
 
-// The code on the page is code that runs: the example above, or a dataset's.
+// TestPageShowsRealCode checks that the code on the page is the example above or part of
+// a dataset.
 func TestPageShowsRealCode(t *testing.T) {
 	page, err := os.ReadFile("../docs/adding-a-dataset.md")
 	if err != nil {

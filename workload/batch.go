@@ -5,15 +5,15 @@ import (
 	"errors"
 	"fmt"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// batched puts the prompts of several sessions into one request, as embedding
-// endpoints take them.
+// batched puts the prompts of several sessions into one request, for embeddings
+// endpoints.
 type batched struct {
 	Workload
 	size  uint64
-	count uint64 // prompts in all; the last request may have fewer. 0 is no end
+	count uint64 // total number of prompts, 0 if unlimited; the last request may have fewer
 }
 
 func (b batched) Session(i uint64) (tacho.Session, error) {
@@ -58,21 +58,21 @@ type batchFlags struct {
 	NoReranker      bool `flag:"no-reranker" help:"random_rerank: send query and documents together to an embeddings endpoint"`
 }
 
-// mostTogether bounds the tokens of one request, all its prompts together.
-const mostTogether = 1 << 26
+// maxRequestTokens limits the tokens of one request with all its prompts.
+const maxRequestTokens = 1 << 26
 
 func (f *batchFlags) check(r *randomFlags) error {
 	if f.RandomBatchSize < 1 {
-		return fmt.Errorf("--random-batch-size %d: at least 1 is needed", f.RandomBatchSize)
+		return fmt.Errorf("--random-batch-size %d: must be at least 1", f.RandomBatchSize)
 	}
 	input, constant := r.RandomInputLen.Constant()
-	if tokens := (input + r.RandomPrefixLen) * f.RandomBatchSize; constant && tokens > mostTogether {
-		return fmt.Errorf("--random-batch-size %d: %d tokens in one request, and %d are the most: write a smaller batch, or a smaller --random-input-len", f.RandomBatchSize, tokens, mostTogether)
+	if tokens := (input + r.RandomPrefixLen) * f.RandomBatchSize; constant && tokens > maxRequestTokens {
+		return fmt.Errorf("--random-batch-size %d: %d tokens in one request exceed the maximum of %d; reduce the batch or --random-input-len", f.RandomBatchSize, tokens, maxRequestTokens)
 	}
 	return nil
 }
 
-// inBatches is in how many requests so many prompts are sent.
+// inBatches returns the number of requests needed for prompts.
 func inBatches(prompts, batch int) int {
 	if batch < 2 {
 		return prompts
@@ -87,38 +87,38 @@ var randomRerank = Kind{
 		o.Input, o.InRatio, o.Batch, o.NoRank = d.RandomInputLen, d.RandomRangeRatio.Input, d.RandomBatchSize, d.NoReranker
 	},
 	requests: func(d *Dataset, prompts int) int {
-		if d.NoReranker && d.RandomBatchSize > 1 { // the query is in every request, as one of its prompts
+		if d.NoReranker && d.RandomBatchSize > 1 { // every request also contains the query as one of its prompts
 			return inBatches(max(prompts-1, 1), d.RandomBatchSize-1)
 		}
 		return inBatches(prompts, d.RandomBatchSize)
 	},
 }
 
-// rerankWorkload asks for documents to be ranked: the first message is the
-// query, which is the same for all.
+// rerankWorkload makes rerank requests. The first message is the query, which is the same
+// in all requests.
 type rerankWorkload struct {
 	Options
 	query     int // tokens
 	separator int // tokens between the query and a document
 	document  Length
-	*fitted
+	*textFitter
 }
 
 func newRandomRerank(ctx context.Context, o Options) (Workload, error) {
 	input, constant := o.Input.Constant()
 	if !o.Messages && !o.NoRank {
-		return nil, errors.New("random_rerank: it needs a backend that ranks, as vllm-rerank, or --no-reranker")
+		return nil, errors.New("random_rerank needs a rerank backend such as vllm-rerank, or --no-reranker")
 	}
-	w := &rerankWorkload{Options: o, query: input/2 - 1, separator: 1, fitted: newFitted(ctx, o.Counter)}
+	w := &rerankWorkload{Options: o, query: input/2 - 1, separator: 1, textFitter: newTextFitter(ctx, o.Counter)}
 	documents := o.Batch
 	if o.NoRank {
 		w.query, w.separator, documents = input, 0, o.Batch-1
 	}
 	if !constant || w.query < 1 || documents < 1 {
-		return nil, fmt.Errorf("random_rerank: %d documents of %v tokens with their query: a plain number of at least 4 and one document are needed (--random-input-len, --random-batch-size)", documents, o.Input)
+		return nil, fmt.Errorf("random_rerank: %d documents of %v tokens including the query; --random-input-len must be a number of at least 4, and --random-batch-size must give at least one document", documents, o.Input)
 	}
 	query, err := Fixed(w.query).around(o.InRatio, 1)
-	w.query = query.Draw(rngOf(o.Seed, prefixIndex), 1) // which is one for all, and as long as it happens to be
+	w.query = query.Draw(rngOf(o.Seed, prefixIndex), 1) // the query is shared, so its length is drawn once
 	length := input
 	if !o.NoRank {
 		length = max(input-w.query-w.separator, 1)
@@ -129,13 +129,14 @@ func newRandomRerank(ctx context.Context, o Options) (Workload, error) {
 	if err != nil {
 		return nil, fmt.Errorf("random_rerank: %w", err)
 	}
-	return w, w.ready((o.Count+o.Batch-1)/o.Batch, o.Progress, func(i uint64) error { _, err := w.Session(i); return err })
+	return w, w.precompute((o.Count+o.Batch-1)/o.Batch, o.Progress, func(i uint64) error { _, err := w.Session(i); return err })
 }
 
-// documents is how many session i has: the last one may have fewer.
+// documents returns the number of documents in session i. The last session may have
+// fewer.
 func (w *rerankWorkload) documents(i uint64) int {
 	each, all := w.Batch, w.Count
-	if w.NoRank { // the query is one of them
+	if w.NoRank { // the query takes one place
 		each, all = each-1, all-1
 	}
 	if rest := all - int(i)*each; i < warmupBase && w.Count > 0 && rest > 0 {
@@ -148,7 +149,7 @@ func (w *rerankWorkload) documents(i uint64) int {
 func (w *rerankWorkload) Session(i uint64) (tacho.Session, error) {
 	asked := prefixIndex
 	if i >= warmupBase {
-		asked = i // a query that no session of the run has
+		asked = i // a query that no session of the run uses
 	}
 	query, tokens, err := w.words(w.Seed, turnKey(asked, -1), w.query)
 	if err != nil {
@@ -164,7 +165,7 @@ func (w *rerankWorkload) Session(i uint64) (tacho.Session, error) {
 		}
 		messages = append(messages, doc)
 		if q.InputTokens += n; !w.NoRank {
-			q.InputTokens += tokens + w.separator // which is read with each document
+			q.InputTokens += tokens + w.separator // the server reads the query with each document
 		}
 	}
 	if !w.NoRank {

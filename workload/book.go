@@ -11,12 +11,12 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"tacho"
-	"tacho/internal/rows"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/rows"
 )
 
 var book = Kind{
-	Name: "book", Doc: "slices of a text file, each with a given number of tokens, from random places",
+	Name: "book", Doc: "slices of a text file from random positions, with an exact number of tokens",
 	reads:   [][]string{{".txt"}},
 	Endless: true, New: newBook,
 	options: func(d *Dataset, o *Options) { o.Input, o.Output = d.BookInputLen, d.BookOutputLen },
@@ -28,41 +28,41 @@ type bookFlags struct {
 	BookOutputLen Length `flag:"book-output-len" default:"150" help:"+ book: output tokens"`
 }
 
-// bytesPerToken is a first guess; counting corrects it.
+// bytesPerToken is a first estimate; counting corrects it.
 const bytesPerToken = 4.4
 
-// bookWorkload cuts slices out of a text, which it takes for a ring: a slice
-// that reaches the end goes on at the beginning.
+// bookWorkload cuts slices out of a text. It treats the text as a ring: a slice that
+// reaches the end continues at the beginning.
 type bookWorkload struct {
 	Options
 	pages string
 	index *bookIndex
-	short atomic.Bool // a prompt was longer than the text
-	cut   bool        // there is more of it
-	*fitted
+	short atomic.Bool // set if a prompt was longer than the text
+	cut   bool        // set if the file is longer than maxText
+	*textFitter
 }
 
 func newBook(ctx context.Context, o Options) (Workload, error) {
 	if o.Path == "" {
-		return nil, errors.New("book: no text: give one with --dataset-path book.txt")
+		return nil, errors.New("book: no text; set --dataset-path book.txt")
 	}
 	for _, l := range []Length{o.Input, o.Output} {
 		if n, constant := l.Constant(); constant && n < 1 {
-			return nil, fmt.Errorf("book: %v tokens in and %v out: at least 1 of each is needed (--book-input-len, --book-output-len)", o.Input, o.Output)
+			return nil, fmt.Errorf("book: %v prompt tokens and %v output tokens; both must be at least 1 (--book-input-len, --book-output-len)", o.Input, o.Output)
 		}
 	}
-	text, cut, err := rows.ReadText(o.Path, o.mostText())
+	text, cut, err := rows.ReadText(o.Path, o.maxText())
 	if err != nil {
 		return nil, fmt.Errorf("book: %w", err)
 	}
 	if strings.TrimSpace(text) == "" {
-		return nil, fmt.Errorf("book: %s has no text in it: give another file with --dataset-path", o.Path)
+		return nil, fmt.Errorf("book: %s contains no text; set another file with --dataset-path", o.Path)
 	}
 	if !unicode.IsSpace(lastRune(text)) {
-		text += "\n" // the last word and the first are two
+		text += "\n" // separates the last word from the first
 	}
-	w := &bookWorkload{Options: o, pages: text, index: newBookIndex(text, o.Counter), cut: cut, fitted: newFitted(ctx, o.Counter)}
-	return w, w.ready(o.Count, o.Progress, func(i uint64) error { _, err := w.Session(i); return err })
+	w := &bookWorkload{Options: o, pages: text, index: newBookIndex(text, o.Counter), cut: cut, textFitter: newTextFitter(ctx, o.Counter)}
+	return w, w.precompute(o.Count, o.Progress, func(i uint64) error { _, err := w.Session(i); return err })
 }
 
 func lastRune(s string) rune { r, _ := utf8.DecodeLastRuneInString(s); return r }
@@ -89,18 +89,18 @@ func (w *bookWorkload) Warmup(i uint64) (tacho.Session, error) { return w.Sessio
 func (w *bookWorkload) Notes() []string {
 	notes := w.notes()
 	if w.short.Load() {
-		notes = append(notes, fmt.Sprintf("%s is shorter than the prompts asked for, which repeat it: give a longer text, or a smaller --book-input-len", w.Path))
+		notes = append(notes, fmt.Sprintf("%s is shorter than the prompts, so prompts repeat it; use a longer text or a smaller --book-input-len", w.Path))
 	}
 	if w.cut {
-		notes = append(notes, fmt.Sprintf("the prompts are from the first %d MiB of the book; cut it into several files to use the rest", w.mostText()>>20))
+		notes = append(notes, fmt.Sprintf("the prompts use only the first %d MiB of the book; split it into several files to use the rest", w.maxText()>>20))
 	}
 	return notes
 }
 
-// mostText bounds the part of a text that is read, in bytes.
-func (o *Options) mostText() int { return int(cmp.Or(o.mostKept, 64<<20)) }
+// maxText returns the maximum number of bytes read from a text file.
+func (o *Options) maxText() int { return int(cmp.Or(o.maxKept, 64<<20)) }
 
-// guess is how long a slice from start must be to have nearly n tokens.
+// guess estimates the length in bytes of a slice from start with n tokens.
 func (w *bookWorkload) guess(start, n int) (int, error) {
 	bytes, ok, err := w.index.bytes(w.ctx, start, n)
 	if !ok {
@@ -109,7 +109,7 @@ func (w *bookWorkload) guess(start, n int) (int, error) {
 	return bytes, err
 }
 
-// wordStart is a random place where a word begins.
+// wordStart returns a random offset at which a word begins.
 func (w *bookWorkload) wordStart(r *rand.Rand) int {
 	at := r.IntN(len(w.pages))
 	space := strings.IndexFunc(w.pages[at:], unicode.IsSpace)
@@ -124,7 +124,8 @@ func (w *bookWorkload) wordStart(r *rand.Rand) int {
 	return at + word
 }
 
-// slice is about n bytes from start on, whole characters, round the ring.
+// slice returns about n bytes from start, in complete characters. It wraps around at the
+// end of the text.
 func (w *bookWorkload) slice(start, n int) string {
 	var b strings.Builder
 	b.Grow(n + utf8.UTFMax)

@@ -4,27 +4,27 @@ import (
 	"context"
 	"sync"
 
-	"tacho/token"
+	"github.com/tacho-bench/tacho/token"
 )
 
-// cellBytes is about how long the cells of an index are: long enough for few
-// counts, short enough for the first and last of a slice to cost little.
+// cellBytes is the approximate size of an index cell. Cells are large enough to keep the
+// number of counts low, and small enough to make counting the first and last cell of a
+// slice cheap.
 const cellBytes = 1024
 
-// A bookIndex tells how long a slice of a book must be to have so many tokens.
-// It counts the book once, in cells. A text that is cut between words has very
-// nearly as many tokens as its parts together, so of each slice only the two
-// ends are counted. Where a server counts, it is then asked once for a whole
-// slice, instead of four or five times.
+// bookIndex estimates the length of a slice with a given number of tokens. It counts each
+// cell of the book once. A text cut between words has almost as many tokens as its parts
+// together, so for each slice only the two ends are counted. If a server counts, it
+// receives each complete slice once instead of four or five times.
 type bookIndex struct {
 	pages   string
 	counter token.Counter
-	starts  []int // of the cells, in pages; the first is 0
+	starts  []int // start offsets of the cells; the first is 0
 
-	mu     sync.Mutex
-	tokens []int // of the cells, with what the counter puts around; 0 is not counted yet
-	around int   // tokens that the counter puts around a text
-	framed bool  // around is known
+	mu            sync.Mutex
+	tokens        []int // tokens of each cell including overhead; 0 means not counted yet
+	overhead      int   // tokens the counter adds to every text
+	overheadKnown bool  // overhead is valid
 }
 
 func newBookIndex(pages string, c token.Counter) *bookIndex {
@@ -37,9 +37,9 @@ func newBookIndex(pages string, c token.Counter) *bookIndex {
 	return x
 }
 
-// betweenWords is the first place after at where a single space parts two
-// words, or the end. No tokenizer joins anything across it, which many do
-// across line breaks and punctuation.
+// betweenWords returns the offset of the first single space between two words after at,
+// or the end of the text. No tokenizer merges across such a space, but many merge across
+// line breaks and punctuation.
 func betweenWords(text string, at int) int {
 	isLetter := func(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 	for ; at < len(text)-1; at++ {
@@ -50,13 +50,13 @@ func betweenWords(text string, at int) int {
 	return len(text)
 }
 
-// bytes is how many bytes from start on have very nearly n tokens, and false
-// where n is so few that counting the cells around it would not pay.
+// bytes returns the number of bytes from start with almost n tokens. It returns false if
+// n is so small that counting the surrounding cells costs more than it saves.
 func (x *bookIndex) bytes(ctx context.Context, start, n int) (int, bool, error) {
 	if float64(n)*bytesPerToken < 2*cellBytes || len(x.starts) < 3 {
 		return 0, false, nil
 	}
-	around, err := x.frame(ctx)
+	overhead, err := x.measureOverhead(ctx)
 	if err != nil {
 		return 0, false, err
 	}
@@ -69,27 +69,28 @@ func (x *bookIndex) bytes(ctx context.Context, start, n int) (int, bool, error) 
 	if err != nil {
 		return 0, false, err
 	}
-	left := n - edge // what the cells from here on must have between them
+	left := n - edge // tokens still needed from the following cells
 	for ; left > 0; cell++ {
 		cell %= len(x.starts)
 		tokens, err := x.cell(ctx, cell)
 		if err != nil {
 			return 0, false, err
 		}
-		if tokens-around > left {
-			tail, err := x.tail(ctx, cell, left+around, tokens)
+		if tokens-overhead > left {
+			tail, err := x.tail(ctx, cell, left+overhead, tokens)
 			return length + tail, true, err
 		}
-		if tokens == around {
+		if tokens == overhead {
 			return 0, false, nil // a counter that does not grow with the text
 		}
-		left -= tokens - around
+		left -= tokens - overhead
 		length += x.end(cell) - x.starts[cell]
 	}
 	return length, true, nil
 }
 
-// tail is how many bytes of a cell, which has all tokens, have n.
+// tail returns the number of bytes of a cell with n tokens. The complete cell contains all
+// tokens.
 func (x *bookIndex) tail(ctx context.Context, cell, n, all int) (int, error) {
 	text := x.pages[x.starts[cell]:x.end(cell)]
 	cut, _, err := token.Fit(ctx, x.counter, n, len(text)*n/all, func(bytes int) string {
@@ -105,7 +106,8 @@ func (x *bookIndex) end(cell int) int {
 	return len(x.pages)
 }
 
-// cell is the tokens of a cell. Two that count the same one find the same.
+// cell returns the tokens of a cell. Concurrent calls may count the same cell twice, with
+// the same result.
 func (x *bookIndex) cell(ctx context.Context, i int) (int, error) {
 	x.mu.Lock()
 	n := x.tokens[i]
@@ -123,14 +125,15 @@ func (x *bookIndex) cell(ctx context.Context, i int) (int, error) {
 	return n, nil
 }
 
-// frame is how many tokens the counter puts around a text that begins with a
-// space: two cells have them twice, and once when counted as one.
-func (x *bookIndex) frame(ctx context.Context) (int, error) {
+// measureOverhead returns the number of tokens the counter adds to a text that begins
+// with a space. Two cells counted separately contain the overhead twice, counted together
+// once.
+func (x *bookIndex) measureOverhead(ctx context.Context) (int, error) {
 	x.mu.Lock()
-	around, known := x.around, x.framed
+	overhead, known := x.overhead, x.overheadKnown
 	x.mu.Unlock()
 	if known {
-		return around, nil
+		return overhead, nil
 	}
 	sum := 0
 	for i := range 2 {
@@ -146,6 +149,6 @@ func (x *bookIndex) frame(ctx context.Context) (int, error) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.around, x.framed = sum-both, true
-	return x.around, nil
+	x.overhead, x.overheadKnown = sum-both, true
+	return x.overhead, nil
 }

@@ -9,11 +9,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"tacho/token"
+	"github.com/tacho-bench/tacho/token"
 )
 
-// wordCounter counts perWord tokens for each word, one for the filler's, and
-// three around any text, and remembers how much it counted.
+// wordCounter counts perWord tokens for each word, one for the filler, and three for
+// every text. It records the number of tokens counted.
 type wordCounter struct {
 	token.Estimate
 	perWord func(word string) int
@@ -33,8 +33,8 @@ func (c *wordCounter) Count(_ context.Context, text string) (int, error) {
 	return n, nil
 }
 
-// writeBook writes a book of words of one to twelve letters, with some
-// punctuation and line breaks.
+// writeBook writes a book of words of 1 to 12 letters, with some punctuation and line
+// breaks.
 func writeBook(t *testing.T, words int) string {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var b strings.Builder
@@ -58,7 +58,7 @@ func TestBookIsCountedLittleMoreThanOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The book itself is some 40,000 tokens, which are counted once more.
+	// The book has about 40,000 tokens, which are counted once more.
 	if got, most := c.counted.Load(), int64(prompts*tokens*3/2); got > most {
 		t.Errorf("%d tokens counted for %d in the prompts: at most %d will do", got, prompts*tokens, most)
 	}
@@ -75,7 +75,7 @@ func TestBookIsCountedLittleMoreThanOnce(t *testing.T) {
 }
 
 func TestFillersMakeLengthsNoCutMakes(t *testing.T) {
-	c := &wordCounter{perWord: func(string) int { return 2 }} // and 3 around: always odd
+	c := &wordCounter{perWord: func(string) int { return 2 }} // and 3 overhead, so the count is always odd
 	w, err := newBook(t.Context(), Options{Path: writeBook(t, 5_000), Counter: c, Count: 20, Input: Fixed(600), Output: Fixed(1), Seed: 3})
 	if err != nil {
 		t.Fatal(err)
@@ -94,8 +94,8 @@ func TestFillersMakeLengthsNoCutMakes(t *testing.T) {
 	}
 }
 
-// A server may put more around a prompt than was asked for: something is asked
-// all the same, and the report tells.
+// TestPromptsAreNeverEmpty checks a server whose template has more tokens than requested:
+// the prompt is not empty, and a note reports it.
 func TestPromptsAreNeverEmpty(t *testing.T) {
 	c := &wordCounter{perWord: func(string) int { return 1 }}
 	w, err := newBook(t.Context(), Options{Path: writeBook(t, 500), Counter: c, Count: 2, Input: Fixed(2), Output: Fixed(1), Seed: 3})
@@ -103,14 +103,14 @@ func TestPromptsAreNeverEmpty(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range uint64(2) {
-		for range 2 { // as it is found, and as it is made again
+		for range 2 { // when fitted, and when generated again
 			s, err := w.Session(i)
 			if q := s.Turns[0].Request; err != nil || q.Input.Text == "" || q.InputTokens != 4 {
 				t.Errorf("prompt %q of %d tokens, %v", q.Input.Text, q.InputTokens, err)
 			}
 		}
 	}
-	if notes := strings.Join(w.Notes(), ""); !strings.Contains(notes, "worst by +2") {
+	if notes := strings.Join(w.Notes(), ""); !strings.Contains(notes, "by up to +2") {
 		t.Errorf("it says %q", notes)
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"tacho/token"
+	"github.com/tacho-bench/tacho/token"
 )
 
-// writeBomb writes a packed file of many times the text.
+// writeBomb writes a compressed file of a text repeated many times.
 func writeBomb(t *testing.T, name, text string, times int) string {
 	t.Helper()
 	var member bytes.Buffer
@@ -30,8 +30,9 @@ func writeBomb(t *testing.T, name, text string, times int) string {
 	return path
 }
 
-// A file of a few megabytes that unpacks to gigabytes is read as far as it is
-// needed. HeapSys does not go down again: what it grew by was the peak.
+// TestBombsFitIntoMemory checks that a file of a few megabytes that decompresses to
+// gigabytes is read only as far as needed. HeapSys never shrinks, so its growth is the
+// peak.
 func TestBombsFitIntoMemory(t *testing.T) {
 	book := writeBomb(t, "book.txt.gz", strings.Repeat("some words of a book that does not end ", 1<<19), 200)
 	lines := writeBomb(t, "prompts.jsonl.gz", strings.Repeat(`{"prompt":"a","output_tokens":1}`+"\n", 1<<19), 200)
@@ -55,8 +56,8 @@ func TestBombsFitIntoMemory(t *testing.T) {
 	}
 }
 
-// What is kept of a file has a bound, whichever dataset reads it, and the
-// error says what to do. Bad lines that are skipped do not hide it.
+// TestKeptIsBounded checks the memory limit of every dataset and its error message.
+// Skipping bad lines does not hide the error.
 func TestKeptIsBounded(t *testing.T) {
 	talk := `{"messages":[{"role":"user","content":"` + strings.Repeat("word ", 100) + `"},{"role":"assistant","content":"yes it is so"}],"prompt":"` +
 		strings.Repeat("word ", 100) + `","output_tokens":3,"turns":["` + strings.Repeat("word ", 100) + `"],"conversations":[{"from":"human","value":"` +
@@ -71,7 +72,7 @@ func TestKeptIsBounded(t *testing.T) {
 		if err := os.WriteFile(path, []byte(strings.Repeat(test.row, 1000)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		o := Options{Path: path, Counter: token.Estimate{}, Count: 2, Output: Fixed(5), Shuffle: true, mostKept: 1 << 19}
+		o := Options{Path: path, Counter: token.Estimate{}, Count: 2, Output: Fixed(5), Shuffle: true, maxKept: 1 << 19}
 		o.Trace.SkipBad = true
 		if _, err := test.kind.New(t.Context(), o); err == nil || !strings.Contains(err.Error(), "--disable-shuffle") {
 			t.Errorf("%s: %v, want it to say that there is too much", test.kind.Name, err)
@@ -80,7 +81,7 @@ func TestKeptIsBounded(t *testing.T) {
 		if _, err := test.kind.New(t.Context(), o); (err == nil) != test.first {
 			t.Errorf("%s, not shuffled: %v", test.kind.Name, err)
 		}
-		o.mostKept = 0
+		o.maxKept = 0
 		if _, err := test.kind.New(t.Context(), o); err != nil {
 			t.Errorf("%s: %v", test.kind.Name, err)
 		}
@@ -92,7 +93,7 @@ func TestSonnetIsBounded(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Repeat("a line\n", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newSonnet(t.Context(), Options{Path: path, Counter: token.Estimate{}, mostKept: 1000}); err == nil || !strings.Contains(err.Error(), "dataset-name book") {
+	if _, err := newSonnet(t.Context(), Options{Path: path, Counter: token.Estimate{}, maxKept: 1000}); err == nil || !strings.Contains(err.Error(), "dataset-name book") {
 		t.Errorf("%v", err)
 	}
 }

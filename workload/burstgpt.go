@@ -7,13 +7,13 @@ import (
 )
 
 var burstgpt = Kind{
-	Name: "burstgpt", Doc: "lengths of the BurstGPT trace (rows of GPT-4 with an answer), in random order and without its times",
+	Name: "burstgpt", Doc: "lengths of the BurstGPT trace (rows of GPT-4 with an answer), in random order, without arrival times",
 	reads:  [][]string{{"Timestamp", "Request tokens", "Response tokens"}},
 	Tokens: true, New: newBurstGPT,
 }
 
-// newBurstGPT draws rows without putting them back, and with if there are not
-// enough of them, as vLLM does.
+// newBurstGPT draws rows without replacement, or with replacement if there are too few
+// rows, as vLLM does.
 func newBurstGPT(ctx context.Context, o Options) (Workload, error) {
 	var rows []traceRow
 	f := &burstgptFormat
@@ -26,7 +26,7 @@ func newBurstGPT(ctx context.Context, o Options) (Workload, error) {
 		return nil, err
 	}
 	if len(rows) == 0 {
-		return nil, fmt.Errorf("burstgpt: %s has no row of GPT-4 with response tokens: give a BurstGPT file that has some, or use --dataset-name burstgpt_trace, which takes all rows", o.Path)
+		return nil, fmt.Errorf("burstgpt: %s has no row of GPT-4 with response tokens; use another BurstGPT file, or --dataset-name burstgpt_trace for all rows", o.Path)
 	}
 	w, err := newDrawn(ctx, "burstgpt", o)
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"time"
 
-	"tacho"
-	"tacho/internal/rows"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/rows"
 )
 
 var conversation = Kind{
-	Name: "conversation", Doc: "conversations whose history grows with the server's own answers: made of random words, or from a file of ShareGPT or OpenAI messages",
+	Name: "conversation", Doc: "conversations whose history contains the server's own answers: random words, or a file of ShareGPT or OpenAI messages",
 	reads:   [][]string{{"messages"}},
 	Endless: true, Quotes: true, New: newConversation,
 	options: func(d *Dataset, o *Options) {
@@ -23,116 +23,119 @@ var conversation = Kind{
 	},
 }
 
-// talkFlags say how conversations go.
-type talkFlags struct {
-	MultiTurn     bool    `flag:"multi-turn" help:"+ as vllm-bench has it: conversations of random prompts with --random-input-len and --random-output-len in each turn (3 turns unless --turns is given), or of the file of --dataset-name sharegpt"`
-	MinTurns      int     `flag:"multi-turn-min-turns" help:"+ with --multi-turn: least number of turns; each conversation has its own"`
-	MaxTurns      int     `flag:"multi-turn-max-turns" help:"+ with --multi-turn: largest number of turns"`
-	AllRatio      float64 `flag:"multi-turn-prefix-global-ratio" help:"+ with --multi-turn: share of --random-input-len with which all prompts begin; each turn is then a prompt of its own, without what was said before"`
-	OwnRatio      float64 `flag:"multi-turn-prefix-conversation-ratio" help:"+ with --multi-turn: share of --random-input-len which the turns of a conversation have in common, after that; without history likewise"`
-	Turns         Length  `flag:"turns" alias:"multi-turn-num-turns" default:"4" help:"+ conversation: number of turns"`
-	TurnInputLen  Length  `flag:"turn-input-len" alias:"per-turn-input-len" default:"128" help:"+ conversation: prompt tokens that each turn adds"`
-	FirstInputLen Length  `flag:"first-turn-input-len" help:"+ conversation: prompt tokens of the first turn, if different"`
-	TurnOutputLen Length  `flag:"turn-output-len" default:"128" help:"+ conversation: output tokens of each turn; with a file, -1 takes the length of the answer in it"`
-	ThinkMS       Length  `flag:"think-time-ms" alias:"multi-turn-delay-ms" help:"+ conversation, custom: pause before each turn but the first, in milliseconds"`
-	SystemLen     int     `flag:"system-prompt-len" most:"tokens" help:"+ conversation: tokens of the system prompt"`
-	Systems       int     `flag:"num-system-prompts" most:"ranks" help:"+ conversation: number of different system prompts; each conversation has one of them (--random-prefix-zipf sets how popular)"`
-	ToolTurns     float64 `flag:"tool-turns" help:"+ conversation: share of the turns after the first that carry the result of a tool call"`
-	SessionHeader string  `flag:"session-header" help:"+ header that carries the conversation's number, for routers that keep a conversation on one server"`
-	SubAgents     int     `flag:"sub-agents" help:"+ conversation: sub-agents that run side by side after the first turn; the second turn waits for all of them"`
+// conversationFlags are the options of conversations.
+type conversationFlags struct {
+	MultiTurn         bool    `flag:"multi-turn" help:"+ like vllm-bench: conversations of random prompts with --random-input-len and --random-output-len in each turn (3 turns unless --turns is set), or of the file of --dataset-name sharegpt"`
+	MinTurns          int     `flag:"multi-turn-min-turns" help:"+ with --multi-turn: minimum number of turns, drawn for each conversation"`
+	MaxTurns          int     `flag:"multi-turn-max-turns" help:"+ with --multi-turn: maximum number of turns"`
+	GlobalRatio       float64 `flag:"multi-turn-prefix-global-ratio" help:"+ with --multi-turn: fraction of --random-input-len shared by all prompts; turns are then sent without the earlier turns"`
+	ConversationRatio float64 `flag:"multi-turn-prefix-conversation-ratio" help:"+ with --multi-turn: fraction of --random-input-len shared by the turns of a conversation, after the global prefix; turns are then sent without the earlier turns"`
+	Turns             Length  `flag:"turns" alias:"multi-turn-num-turns" default:"4" help:"+ conversation: number of turns"`
+	TurnInputLen      Length  `flag:"turn-input-len" alias:"per-turn-input-len" default:"128" help:"+ conversation: prompt tokens that each turn adds"`
+	FirstInputLen     Length  `flag:"first-turn-input-len" help:"+ conversation: prompt tokens of the first turn, if different"`
+	TurnOutputLen     Length  `flag:"turn-output-len" default:"128" help:"+ conversation: output tokens of each turn; with a file, -1 uses the length of the answer in the file"`
+	ThinkMS           Length  `flag:"think-time-ms" alias:"multi-turn-delay-ms" help:"+ conversation, custom: pause before each turn except the first, in milliseconds"`
+	SystemLen         int     `flag:"system-prompt-len" most:"tokens" help:"+ conversation: tokens of the system prompt"`
+	Systems           int     `flag:"num-system-prompts" most:"ranks" help:"+ conversation: number of different system prompts; each conversation uses one (--random-prefix-zipf sets their popularity)"`
+	ToolTurns         float64 `flag:"tool-turns" help:"+ conversation: fraction of the turns after the first with the result of a tool call"`
+	SessionHeader     string  `flag:"session-header" help:"+ header for the number of the conversation, for routers that keep a conversation on one server"`
+	SubAgents         int     `flag:"sub-agents" help:"+ conversation: sub-agents that run in parallel after the first turn; the second turn waits for all of them"`
 }
 
-func (f *talkFlags) talk() TalkOptions {
-	return TalkOptions{
+func (f *conversationFlags) conversation() ConversationOptions {
+	return ConversationOptions{
 		Turns: f.Turns, ThinkMS: f.ThinkMS, System: f.SystemLen, Systems: f.Systems, First: f.FirstInputLen,
-		Tools: f.ToolTurns, SubAgents: f.SubAgents, AllRatio: f.AllRatio, OwnRatio: f.OwnRatio,
+		Tools: f.ToolTurns, SubAgents: f.SubAgents, GlobalRatio: f.GlobalRatio, ConversationRatio: f.ConversationRatio,
 	}
 }
 
-// TalkOptions are the shape of conversations.
-type TalkOptions struct {
-	Turns     Length  // of one conversation
-	ThinkMS   Length  // pause before a turn, in milliseconds
+// ConversationOptions describe the shape of conversations.
+type ConversationOptions struct {
+	Turns     Length  // turns per conversation
+	ThinkMS   Length  // pause before a turn in milliseconds
 	System    int     // tokens of a system prompt
-	Systems   int     // different system prompts; 0 is 1
-	First     Length  // prompt tokens of the first turn; 0 is those of the others
-	Tools     float64 // share of the later turns that bring the result of a tool
-	SubAgents int     // that run side by side after the first turn
+	Systems   int     // number of different system prompts; 0 means 1
+	First     Length  // prompt tokens of the first turn; 0 means the same as other turns
+	Tools     float64 // fraction of the later turns with the result of a tool call
+	SubAgents int     // sub-agents that run in parallel after the first turn
 
-	// Shares of the first prompt with which all turns of all conversations begin, and
-	// all turns of one conversation. With either a turn has no history.
-	AllRatio, OwnRatio float64
+	// GlobalRatio is the fraction of the first prompt shared by all turns of all
+	// conversations, ConversationRatio the fraction shared by the turns of one
+	// conversation. If either is set, turns carry no history.
+	GlobalRatio, ConversationRatio float64
 }
 
-// forgets says whether each turn is a prompt of its own.
-func (o *TalkOptions) forgets() bool { return o.AllRatio > 0 || o.OwnRatio > 0 }
+// withoutHistory reports whether each turn is a prompt without the earlier turns.
+func (o *ConversationOptions) withoutHistory() bool {
+	return o.GlobalRatio > 0 || o.ConversationRatio > 0
+}
 
-func (o *TalkOptions) check() error {
+func (o *ConversationOptions) check() error {
 	switch {
 	case !(o.Tools >= 0 && o.Tools <= 1):
-		return fmt.Errorf("a share of %v tool turns: it must be from 0 to 1 (--tool-turns)", o.Tools)
+		return fmt.Errorf("--tool-turns %v: must be from 0 to 1", o.Tools)
 	case o.SubAgents < 0 || o.SubAgents > 1000:
-		return fmt.Errorf("%d sub-agents: write a number from 0 to 1000 (--sub-agents)", o.SubAgents)
+		return fmt.Errorf("--sub-agents %d: must be from 0 to 1000", o.SubAgents)
 	case o.System < 0 || o.Systems < 0:
 		return fmt.Errorf("%d system prompts of %d tokens: neither may be negative (--num-system-prompts, --system-prompt-len)", o.Systems, o.System)
 	}
 	return nil
 }
 
-// mostTurns bounds a conversation.
-const mostTurns = 10_000
+// maxTurns limits the turns of a conversation.
+const maxTurns = 10_000
 
-// think is the pause before a turn of session i.
+// think returns the pause before a turn of session i.
 func (o *Options) think(i uint64, turn int) time.Duration {
 	if turn == 0 {
 		return 0
 	}
-	ms := o.Talk.ThinkMS.Draw(rngOf(o.Seed^0x7468696e6b, turnKey(i, turn)), 0)
+	ms := o.Conversation.ThinkMS.Draw(rngOf(o.Seed^0x7468696e6b, turnKey(i, turn)), 0)
 	return time.Duration(ms) * time.Millisecond
 }
 
 func newConversation(ctx context.Context, o Options) (Workload, error) {
-	if err := o.Talk.check(); err != nil {
+	if err := o.Conversation.check(); err != nil {
 		return nil, fmt.Errorf("conversation: %w", err)
 	}
 	if o.Path != "" {
-		return newTalksOfFile(ctx, o)
+		return newFileConversations(ctx, o)
 	}
-	frames, err := framesOf(ctx, o.Counter)
+	template, err := measureTemplate(ctx, o.Counter)
 	if err != nil {
 		return nil, err
 	}
-	w := &madeTalks{Options: o, frames: frames, fitted: newFitted(ctx, o.Counter), systems: zipfSums(o.Zipf, max(o.Talk.Systems, 1))}
-	if o.Talk.forgets() {
-		if w.around, err = aroundText(ctx, o.Counter); err != nil {
+	w := &randomConversations{Options: o, template: template, textFitter: newTextFitter(ctx, o.Counter), systems: zipfSums(o.Zipf, max(o.Conversation.Systems, 1))}
+	if o.Conversation.withoutHistory() {
+		if w.overhead, err = textOverhead(ctx, o.Counter); err != nil {
 			return nil, fmt.Errorf("conversation: %w", err)
 		}
 	}
-	return w, w.ready(o.Count, o.Progress, func(i uint64) error { _, err := w.Session(i); return err })
+	return w, w.precompute(o.Count, o.Progress, func(i uint64) error { _, err := w.Session(i); return err })
 }
 
-// madeTalks are conversations of random words.
-type madeTalks struct {
+// randomConversations makes conversations of random words.
+type randomConversations struct {
 	Options
-	systems []float64 // running sums of how popular the system prompts are
-	around  int       // tokens around a text, which are in its count
-	frames  frames
-	*fitted
+	systems  []float64 // cumulative popularity of the system prompts
+	overhead int       // tokens the counter adds to a text
+	template templateTokens
+	*textFitter
 }
 
-// A thread is one line of a conversation as it grows.
+// thread is one sequence of turns in a conversation: the main thread or a sub-agent.
 type thread struct {
 	history []tacho.Message
-	tokens  int   // in history, answers not counted
-	asked   bool  // there is a question in it
-	last    int   // turn whose answer comes next in it; -1 before the first
-	after   []int // turns that the next one waits for; nil is the one before
+	tokens  int   // tokens in history without answers
+	asked   bool  // history contains a question
+	last    int   // turn whose answer comes next; -1 before the first turn
+	after   []int // turns the next turn waits for; nil means the previous turn
 }
 
 // Session implements tacho.Source.
-func (w *madeTalks) Session(i uint64) (tacho.Session, error) {
+func (w *randomConversations) Session(i uint64) (tacho.Session, error) {
 	rng := rngOf(w.Seed, i)
-	n := min(w.Talk.Turns.Draw(rng, 1), mostTurns)
+	n := min(w.Conversation.Turns.Draw(rng, 1), maxTurns)
 	s := tacho.Session{ID: i}
 	main := thread{last: -1}
 	if err := w.open(&main, i, rng); err != nil {
@@ -141,7 +144,7 @@ func (w *madeTalks) Session(i uint64) (tacho.Session, error) {
 	opening := slices.Clone(main.history)
 	openingTokens := main.tokens
 	for k := range n {
-		if k > 0 && w.Talk.forgets() {
+		if k > 0 && w.Conversation.withoutHistory() {
 			main = thread{history: slices.Clone(opening), tokens: openingTokens, last: -1}
 		}
 		if err := w.turn(&s, &main, k, rng); err != nil {
@@ -150,53 +153,53 @@ func (w *madeTalks) Session(i uint64) (tacho.Session, error) {
 		if k > 0 || n == 1 {
 			continue
 		}
-		for range w.Talk.SubAgents {
+		for range w.Conversation.SubAgents {
 			sub := thread{history: slices.Clone(opening), tokens: openingTokens, last: -1, after: []int{0}}
 			if err := w.turn(&s, &sub, 1, rng); err != nil {
 				return s, err
 			}
 			main.after = append(main.after, sub.last)
 		}
-		if w.Talk.SubAgents > 0 {
+		if w.Conversation.SubAgents > 0 {
 			main.history = append(main.history, tacho.Message{Role: "assistant", Answer: 1})
 			for _, a := range main.after {
 				main.history = append(main.history, tacho.Message{Role: "user", Answer: a + 1})
 			}
-			main.tokens += w.frames.further + (len(main.after)-1)*w.frames.extra
+			main.tokens += w.template.further + (len(main.after)-1)*w.template.extra
 			main.last = -1
 		}
 	}
 	return s, nil
 }
 
-// open gives a thread its system prompt.
-func (w *madeTalks) open(t *thread, i uint64, rng *rand.Rand) error {
-	if w.Talk.System == 0 {
+// open adds the system prompt to a thread.
+func (w *randomConversations) open(t *thread, i uint64, rng *rand.Rand) error {
+	if w.Conversation.System == 0 {
 		return nil
 	}
 	group := uint64(pick(w.systems, rng))
 	if i >= warmupBase {
-		group = i // a system prompt that no session of the run has
+		group = i // a system prompt that no session of the run uses
 	}
-	m, tokens, err := w.framed("", prefixIndex-group, w.Talk.System, w.frames.system)
+	m, tokens, err := w.message("", prefixIndex-group, w.Conversation.System, w.template.system)
 	m.Role = "system"
 	t.history, t.tokens = append(t.history, m), tokens
 	return err
 }
 
-// framed is a message that adds n tokens to a conversation, frame of them
-// around it, and how many it really adds: no message is empty. It begins with an
-// opening.
-func (w *madeTalks) framed(opening string, key uint64, n, frame int) (tacho.Message, int, error) {
-	more := w.frames.alone - frame // than it would have on its own
-	m, tokens, err := w.wordsAfter(opening, strings.Count(opening, " "), w.Seed, key, max(n+more, w.frames.alone+1))
+// message returns a message that adds n tokens to a conversation, of which frame are
+// template tokens. It also returns the number of tokens really added, because a message
+// is never empty. The message starts with opening.
+func (w *randomConversations) message(opening string, key uint64, n, frame int) (tacho.Message, int, error) {
+	more := w.template.alone - frame // template tokens saved compared with a message alone
+	m, tokens, err := w.wordsAfter(opening, strings.Count(opening, " "), w.Seed, key, max(n+more, w.template.alone+1))
 	return m, tokens - more, err
 }
 
-// shared is the text with which the turns of session i begin: one that all
-// sessions have, and one of its own.
-func (w *madeTalks) shared(i uint64) (text string, err error) {
-	first, _ := w.Talk.First.Constant()
+// shared returns the common prefix of the turns of session i: a part shared by all
+// sessions, then a part of its own.
+func (w *randomConversations) shared(i uint64) (text string, err error) {
+	first, _ := w.Conversation.First.Constant()
 	if first == 0 {
 		first, _ = w.Input.Constant()
 	}
@@ -204,16 +207,16 @@ func (w *madeTalks) shared(i uint64) (text string, err error) {
 	for _, part := range []struct {
 		ratio float64
 		key   uint64
-	}{{w.Talk.AllRatio, sharedKey}, {w.Talk.OwnRatio, turnKey(i, -1)}} {
+	}{{w.Conversation.GlobalRatio, sharedKey}, {w.Conversation.ConversationRatio, turnKey(i, -1)}} {
 		n := int(part.ratio * float64(first))
 		if n == 0 {
 			continue
 		}
 		if part.key == sharedKey && i >= warmupBase {
-			part.key = turnKey(i, -2) // one that no session of the run has
+			part.key = turnKey(i, -2) // a prefix that no session of the run uses
 		}
 		tokens += n
-		m, _, err := w.framed(text, part.key, tokens+w.around, w.frames.alone)
+		m, _, err := w.message(text, part.key, tokens+w.overhead, w.template.alone)
 		if err != nil {
 			return "", err
 		}
@@ -222,36 +225,36 @@ func (w *madeTalks) shared(i uint64) (text string, err error) {
 	return text, nil
 }
 
-// sharedKey is the random stream of what all conversations begin with.
+// sharedKey is the random stream of the prefix shared by all conversations.
 const sharedKey = prefixIndex - 1<<50
 
-// nextFrame is what is around the next question of a thread.
-func (w *madeTalks) nextFrame(t *thread) int {
+// nextFrame returns the number of template tokens around the next question of a thread.
+func (w *randomConversations) nextFrame(t *thread) int {
 	switch {
 	case !t.asked:
-		return w.frames.alone
+		return w.template.alone
 	case t.last >= 0:
-		return w.frames.further
+		return w.template.further
 	}
-	return w.frames.extra
+	return w.template.extra
 }
 
-// turn adds the k-th turn of a thread to the session.
-func (w *madeTalks) turn(s *tacho.Session, t *thread, k int, rng *rand.Rand) error {
+// turn adds turn k of a thread to the session.
+func (w *randomConversations) turn(s *tacho.Session, t *thread, k int, rng *rand.Rand) error {
 	at, frame := len(s.Turns), w.nextFrame(t)
 	if t.last >= 0 {
 		t.history = append(t.history, tacho.Message{Role: "assistant", Answer: t.last + 1})
 	}
 	length := &w.Input
-	if first, constant := w.Talk.First.Constant(); k == 0 && (!constant || first > 0) {
-		length = &w.Talk.First
+	if first, constant := w.Conversation.First.Constant(); k == 0 && (!constant || first > 0) {
+		length = &w.Conversation.First
 	}
-	tool := k > 0 && rng.Float64() < w.Talk.Tools
+	tool := k > 0 && rng.Float64() < w.Conversation.Tools
 	opening, err := w.shared(s.ID)
 	if err != nil {
 		return err
 	}
-	m, tokens, err := w.framed(opening, turnKey(s.ID, at), length.Draw(rng, 1), frame)
+	m, tokens, err := w.message(opening, turnKey(s.ID, at), length.Draw(rng, 1), frame)
 	if err != nil {
 		return err
 	}
@@ -278,8 +281,8 @@ func (w *madeTalks) turn(s *tacho.Session, t *thread, k int, rng *rand.Rand) err
 	return nil
 }
 
-// toolResult is the call of a tool and what it gave: the messages between two
-// answers of the model.
+// toolResult returns the messages between two answers of the model: a tool call and its
+// result.
 func toolResult(turn int, text string) (call, result tacho.Message, err error) {
 	id := fmt.Sprintf("call_%d", turn)
 	if call, err = toolCalls("", []toolCall{{id, "function", toolFunction{"lookup", "{}"}}}); err != nil {
@@ -289,7 +292,7 @@ func toolResult(turn int, text string) (call, result tacho.Message, err error) {
 	return call, result, err
 }
 
-// A toolCall is what OpenAI's messages say of the call of a tool.
+// toolCall is a tool call in OpenAI's format.
 type toolCall struct {
 	ID       string       `json:"id"`
 	Type     string       `json:"type"`
@@ -301,18 +304,18 @@ type toolFunction struct {
 	Arguments string `json:"arguments"`
 }
 
-// toolCalls is the message by which a model calls tools.
-func toolCalls(said string, calls []toolCall) (m tacho.Message, err error) {
-	m = tacho.Message{Role: "assistant", Content: said}
+// toolCalls returns the assistant message that calls tools.
+func toolCalls(text string, calls []toolCall) (m tacho.Message, err error) {
+	m = tacho.Message{Role: "assistant", Content: text}
 	m.Raw, err = json.Marshal(struct {
 		Role    string     `json:"role"`
 		Content string     `json:"content"`
 		Calls   []toolCall `json:"tool_calls"`
-	}{m.Role, said, calls})
+	}{m.Role, text, calls})
 	return m, err
 }
 
-// toolAnswer is the message that brings what a tool gave.
+// toolAnswer returns the message with the result of a tool call.
 func toolAnswer(id, text string) (m tacho.Message, err error) {
 	m = tacho.Message{Role: "tool", Content: text}
 	m.Raw, err = json.Marshal(struct {
@@ -323,9 +326,8 @@ func toolAnswer(id, text string) (m tacho.Message, err error) {
 	return m, err
 }
 
-// Warmup implements Workload: the first turn of a conversation like the
-// others.
-func (w *madeTalks) Warmup(i uint64) (tacho.Session, error) {
+// Warmup implements Workload. It returns only the first turn of a conversation.
+func (w *randomConversations) Warmup(i uint64) (tacho.Session, error) {
 	s, err := w.Session(warmupBase + i)
 	if err == nil {
 		s.Turns = s.Turns[:1]
@@ -334,21 +336,21 @@ func (w *madeTalks) Warmup(i uint64) (tacho.Session, error) {
 }
 
 // Notes implements Workload.
-func (w *madeTalks) Notes() []string { return w.notes() }
+func (w *randomConversations) Notes() []string { return w.notes() }
 
-// newTalksOfFile makes conversations of a file: its questions are asked, and
-// its answers are only the measure of how long an answer may be.
-func newTalksOfFile(ctx context.Context, o Options) (Workload, error) {
-	list := o.keeping()
+// newFileConversations reads conversations from a file. The run asks the questions of the
+// file; the answers in the file only set the output lengths.
+func newFileConversations(ctx context.Context, o Options) (Workload, error) {
+	list := o.newEntryList()
 	short := 0
 	bad := rows.Bad{Skip: o.Trace.SkipBad}
 	err := rows.Each(o.Path, &bad, func(row json.RawMessage) error {
-		e, err := talkOfRow(row)
+		e, err := conversationOfRow(row)
 		if err != nil {
 			return err
 		}
-		if n := len(e.Turns); n > 0 && e.Turns[n-1].answer == "" && o.wantsData() {
-			e.Turns = e.Turns[:n-1] // there is no saying how long the answer would be
+		if n := len(e.Turns); n > 0 && e.Turns[n-1].answer == "" && o.usesDataLength() {
+			e.Turns = e.Turns[:n-1] // without an answer the output length is unknown
 		}
 		if len(e.Turns) == 0 {
 			short++
@@ -360,20 +362,20 @@ func newTalksOfFile(ctx context.Context, o Options) (Workload, error) {
 		return nil, fmt.Errorf("conversation: %w", err)
 	}
 	if len(list.entries) == 0 {
-		return nil, fmt.Errorf("conversation: %s has no conversation with a question in it%s", o.Path, bad.Also())
+		return nil, fmt.Errorf("conversation: %s contains no conversation with a question%s", o.Path, bad.Also())
 	}
-	said := bad.Notes()
+	readNotes := bad.Notes()
 	if short > 0 {
-		said = append(said, fmt.Sprintf("%d conversations without a question were left out; give them one, or take them out of the file", short))
+		readNotes = append(readNotes, fmt.Sprintf("%d conversations without a question were left out; add a question or remove them from the file", short))
 	}
-	return newPool(ctx, o, list.entries, said...)
+	return newPool(ctx, o, list.entries, readNotes...)
 }
 
-// talkOfRow makes a turn of each question of a conversation.
-func talkOfRow(row json.RawMessage) (e entry, err error) {
+// conversationOfRow makes one turn of each question in a row.
+func conversationOfRow(row json.RawMessage) (e entry, err error) {
 	var line struct {
 		Messages []tacho.Message `json:"messages"`
-		shareGPTTalk
+		shareGPTConversation
 	}
 	if err := json.Unmarshal(row, &line); err != nil {
 		return e, fmt.Errorf(`not a conversation with "messages" or "conversations": %w`, err)
@@ -393,7 +395,7 @@ func talkOfRow(row json.RawMessage) (e entry, err error) {
 			continue
 		}
 		if len(history) == 0 || len(e.Turns) > 0 && history[len(history)-1].Answer > 0 {
-			continue // an answer that nobody asked for
+			continue // an answer without a question
 		}
 		e.Turns = append(e.Turns, entry{Messages: slices.Clone(history), answer: m.Content})
 		history = append(history, tacho.Message{Role: "assistant", Answer: len(e.Turns)})

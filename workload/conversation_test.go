@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/workload"
 )
 
 func shape(q tacho.Request) string {
@@ -28,12 +28,12 @@ func shape(q tacho.Request) string {
 	return strings.Join(out, " ")
 }
 
-// A conversation grows by the answer and the next question, its lengths are
-// exact, and its system prompt is shared.
-func TestMadeConversations(t *testing.T) {
+// TestRandomConversations checks that each turn adds the answer and the next question, that
+// lengths are exact, and that the system prompt is shared.
+func TestRandomConversations(t *testing.T) {
 	o := workload.Options{
 		Messages: true, Input: workload.Fixed(8), Output: length(t, "uniform(3,5)"), Count: 6, Seed: 2,
-		Talk: workload.TalkOptions{Turns: length(t, "uniform(2,4)"), ThinkMS: length(t, "uniform(100,900)"), System: 20, Systems: 2, First: workload.Fixed(30)},
+		Conversation: workload.ConversationOptions{Turns: length(t, "uniform(2,4)"), ThinkMS: length(t, "uniform(100,900)"), System: 20, Systems: 2, First: workload.Fixed(30)},
 	}
 	w := make1(t, "conversation", o)
 	systems, turns := map[string]bool{}, map[int]bool{}
@@ -73,7 +73,7 @@ func TestMadeConversations(t *testing.T) {
 func TestToolTurnsAndSubAgents(t *testing.T) {
 	w := make1(t, "conversation", workload.Options{
 		Messages: true, Input: workload.Fixed(5), Output: workload.Fixed(3),
-		Talk: workload.TalkOptions{Turns: workload.Fixed(3), Tools: 1, SubAgents: 2},
+		Conversation: workload.ConversationOptions{Turns: workload.Fixed(3), Tools: 1, SubAgents: 2},
 	})
 	s, err := w.Session(0)
 	if err != nil {
@@ -95,13 +95,14 @@ func TestToolTurnsAndSubAgents(t *testing.T) {
 	}
 }
 
-// Questions of a file are asked, its answers only say how long an answer is.
+// TestConversationsOfFiles checks that the questions of a file are asked and that its
+// answers only set the output lengths.
 func TestConversationsOfFiles(t *testing.T) {
 	for name, text := range map[string]string{
 		"s.json":  `[{"conversations":[{"from":"system","value":"be"},{"from":"human","value":"one two"},{"from":"gpt","value":"a b c"},{"from":"human","value":"three"},{"from":"gpt","value":"d"},{"from":"human","value":"unanswered"}]},{"conversations":[]}]`,
 		"o.jsonl": `{"messages":[{"role":"system","content":"be"},{"role":"user","content":"one two"},{"role":"assistant","content":"a b c"},{"role":"user","content":"three"},{"role":"assistant","content":"d"},{"role":"user","content":"unanswered"}]}` + "\n" + `{"messages":[]}`,
 	} {
-		w := make1(t, "conversation", workload.Options{Path: write(t, name, text), Messages: true, Output: workload.Fixed(-1), Talk: workload.TalkOptions{ThinkMS: workload.Fixed(50)}})
+		w := make1(t, "conversation", workload.Options{Path: write(t, name, text), Messages: true, Output: workload.Fixed(-1), Conversation: workload.ConversationOptions{ThinkMS: workload.Fixed(50)}})
 		s, err := w.Session(0)
 		if err != nil {
 			t.Fatal(err)
@@ -122,13 +123,13 @@ func TestConversationsOfFiles(t *testing.T) {
 	}
 }
 
-// With shares that prompts have in common there is no history: every turn begins
-// with what all begin with, then with what its conversation begins with, and has
-// its exact length.
+// TestSharedPrefixes checks prompts with shared prefixes: every turn starts with the
+// global prefix and the prefix of its conversation, carries no history, and has the exact
+// length.
 func TestSharedPrefixes(t *testing.T) {
 	w := make1(t, "conversation", workload.Options{
 		Messages: true, Input: workload.Fixed(60), Output: workload.Fixed(5), Count: 3, Seed: 2,
-		Talk: workload.TalkOptions{Turns: workload.Fixed(3), First: workload.Fixed(100), AllRatio: 0.1, OwnRatio: 0.4},
+		Conversation: workload.ConversationOptions{Turns: workload.Fixed(3), First: workload.Fixed(100), GlobalRatio: 0.1, ConversationRatio: 0.4},
 	})
 	words := func(i uint64, k int) []string {
 		s, err := w.Session(i)
@@ -148,7 +149,7 @@ func TestSharedPrefixes(t *testing.T) {
 		return n
 	}
 	for i := range uint64(3) {
-		// A word or two more may be the same by chance.
+		// One or two more words may match randomly.
 		if n := alike(words(i, 0), words(i, 2)); n < 50 || n > 52 {
 			t.Errorf("turns of session %d have %d words in common, want 50", i, n)
 		}

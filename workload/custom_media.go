@@ -10,12 +10,12 @@ import (
 )
 
 var customImage = Kind{
-	Name: "custom_image", Doc: `JSON lines of your own with images: {"prompt": "...", "image_files": [...]} or {"content": [{"type": "text", ...}, {"type": "image", "image": "..."}]}; files are named to the server, or sent with --custom-ensure-client-side-data`,
+	Name: "custom_image", Doc: `JSON lines with images: {"prompt": "...", "image_files": [...]} or {"content": [{"type": "text", ...}, {"type": "image", "image": "..."}]}; files are sent by name, or by contents with --custom-ensure-client-side-data`,
 	reads:   [][]string{{"prompt", "image_files"}, {"content"}},
 	options: customOptions,
 	New: func(ctx context.Context, o Options) (Workload, error) {
 		if !o.Media {
-			return nil, errors.New("custom_image: images need a backend that takes messages with images in them, such as openai-chat")
+			return nil, errors.New("custom_image needs a backend that accepts images in messages, such as openai-chat")
 		}
 		return newCustomOf(ctx, o, "custom_image", func(e *entry) error {
 			if len(e.ImageFiles) == 0 && e.Content == nil {
@@ -27,12 +27,12 @@ var customImage = Kind{
 }
 
 var customAudio = Kind{
-	Name: "custom_audio", Doc: `JSON lines of your own with sounds: {"prompt": "...", "audio": "/path.wav"}, to be written down (openai-audio, which leaves the prompt out) or in a message`,
+	Name: "custom_audio", Doc: `JSON lines with audio: {"prompt": "...", "audio": "/path.wav"}, for transcription (openai-audio, without the prompt) or in a message`,
 	reads:   [][]string{{"prompt", "audio"}},
 	options: customOptions,
 	New: func(ctx context.Context, o Options) (Workload, error) {
 		if !o.Media && !o.Audio {
-			return nil, errors.New("custom_audio: audio needs a backend that takes it, such as openai-audio or openai-chat")
+			return nil, errors.New("custom_audio needs a backend that accepts audio, such as openai-audio or openai-chat")
 		}
 		return newCustomOf(ctx, o, "custom_audio", func(e *entry) error {
 			if e.Audio == "" {
@@ -43,8 +43,8 @@ var customAudio = Kind{
 	},
 }
 
-// checkMedia says what is wrong with the pictures and sounds of a line. Files
-// are looked for now, and read when their turn comes.
+// checkMedia checks the images and audio of a line. It only looks for the files; they are
+// read when they are sent.
 func (e *entry) checkMedia() error {
 	files := e.ImageFiles
 	if e.Audio != "" {
@@ -66,17 +66,17 @@ func (e *entry) checkMedia() error {
 	return nil
 }
 
-// hasMedia says whether a line has pictures or a sound beside its words.
+// hasMedia reports whether a line contains images or audio.
 func (e *entry) hasMedia() bool {
-	return len(e.Images) > 0 || len(e.ImageFiles) > 0 || e.Content != nil || e.Audio != "" || e.sound != nil
+	return len(e.Images) > 0 || len(e.ImageFiles) > 0 || e.Content != nil || e.Audio != "" || e.audio != nil
 }
 
-// contentText is the text in the parts of a line.
+// contentText returns the text in the content parts of a line.
 func (e *entry) contentText() string {
 	var list []struct {
 		Text string `json:"text"`
 	}
-	_ = json.Unmarshal(e.Content, &list) // it was checked
+	_ = json.Unmarshal(e.Content, &list) // checked before
 	var b strings.Builder
 	for _, p := range list {
 		b.WriteString(p.Text)
@@ -84,8 +84,8 @@ func (e *entry) contentText() string {
 	return b.String()
 }
 
-// mediaParts are the parts of a line with pictures. Those of images are sent
-// along; those of image_files and content if that was asked for.
+// mediaParts returns the parts of a line with images. Files of "images" are always sent;
+// files of "image_files" and "content" only if send is set.
 func (e *entry) mediaParts(opening string, send bool) ([]part, error) {
 	if e.Content != nil {
 		parts, err := contentParts(e.Content, send)

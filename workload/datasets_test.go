@@ -9,7 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/jpeg" // random_mm makes them
+	_ "image/jpeg" // for the images of random_mm
 	"io"
 	"maps"
 	"path/filepath"
@@ -20,20 +20,21 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 
-	"tacho"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/workload"
 )
 
 func words(n int, word string) string { return strings.TrimSpace(strings.Repeat(word+" ", n)) }
 
-// byWord counts one token more than there are words, as for a start token.
+// share returns a ShareGPT conversation with a question and an answer of the given number
+// of words. byWord counts one more token than words, like a start token.
 func share(question, answer int) string {
 	return fmt.Sprintf(`{"id":"x","conversations":[{"from":"human","value":%q},{"from":"gpt","value":%q},{"from":"human","value":"more"}]}`,
 		words(question-1, fmt.Sprintf("q%d", question)), words(answer-1, "a"))
 }
 
-// The filters of the reference: prompts of 4 to 1024 tokens, answers of at
-// least 4, together at most 2048; with an output length of its own the answer
+// TestShareGPTFilters checks the filters of the reference: prompts of 4 to 1024 tokens,
+// answers of at least 4, together at most 2048. If an output length is given, the answer
 // does not matter.
 func TestShareGPTFilters(t *testing.T) {
 	lines := []string{
@@ -62,7 +63,7 @@ func TestShareGPTFilters(t *testing.T) {
 	if got, want := lengths(workload.Options{Output: workload.Fixed(1024)}), [][2]int{{4, 1024}, {50, 1024}, {1024, 1024}, {1000, 1024}, {10, 1024}}; !slices.Equal(got, want) {
 		t.Errorf("with an output length %v, want %v", got, want)
 	}
-	// It stops at the number asked for, and oversamples up to it.
+	// It stops at the requested number and oversamples up to it.
 	if got := lengths(workload.Options{Count: 2}); len(got) != 2 {
 		t.Errorf("%d of 2", len(got))
 	}
@@ -75,8 +76,8 @@ func TestShareGPTFilters(t *testing.T) {
 	}
 }
 
-// The lines of the reference: so many that their average makes the length,
-// the first ones shared, and no prompt longer than asked for.
+// TestSonnetLines checks the rule of the reference: the average line determines the
+// number of lines, the first lines are shared, and no prompt is longer than requested.
 func TestSonnetLines(t *testing.T) {
 	var text strings.Builder
 	for i := range 50 {
@@ -85,7 +86,7 @@ func TestSonnetLines(t *testing.T) {
 	w := make1(t, "sonnet", workload.Options{
 		Path: write(t, "poem.txt", text.String()), Input: workload.Fixed(110), Output: workload.Fixed(5), Prefix: 50, Count: 30,
 	})
-	// The base has 10 words and a start token; 10.02 tokens a line by the counter.
+	// The base has 10 words and a start token; a line has 10.02 tokens on average.
 	fifth := map[string]bool{}
 	for i, q := range requests(t, w, 30) {
 		lines := strings.Split(strings.TrimSpace(q.Input.Text), "\n")
@@ -114,8 +115,8 @@ func TestSonnetLines(t *testing.T) {
 	}
 }
 
-// Every prefix has the same number of prompts, the rest is dropped, and all
-// lengths are exact.
+// TestPrefixRepetition checks that every prefix gets the same number of prompts, that the
+// remainder is dropped, and that all lengths are exact.
 func TestPrefixRepetition(t *testing.T) {
 	inOrder := requests(t, make1(t, "prefix_repetition", workload.Options{IDs: true, Count: 20, Prefix: 5, Prefixes: 4, Input: workload.Fixed(2), Output: workload.Fixed(1)}), 20)
 	for i, q := range inOrder {
@@ -142,7 +143,7 @@ func TestPrefixRepetition(t *testing.T) {
 			}
 			want := 27
 			if !ids {
-				want-- // and the start token
+				want-- // the start token
 			}
 			if len(units) != want || q.InputTokens != 27 || q.MaxTokens != 3 {
 				t.Fatalf("%d units, %d tokens", len(units), q.InputTokens)
@@ -166,15 +167,15 @@ func TestPrefixRepetition(t *testing.T) {
 	}
 }
 
-// twofold counts two tokens in each word, and one that opens a text.
+// twofold counts two tokens for each word and one start token.
 type twofold struct{ byWord }
 
 func (*twofold) Count(_ context.Context, s string) (int, error) {
 	return 2*len(strings.Fields(s)) + 1, nil
 }
 
-// A prefix has as many tokens as asked, not words: else prompts of long words
-// would be nothing but prefix.
+// TestPrefixesAreCountedInTokens checks that the length of a prefix is in tokens, not
+// words. Otherwise prompts of long words would consist of the prefix alone.
 func TestPrefixesAreCountedInTokens(t *testing.T) {
 	w := make1(t, "random", workload.Options{Input: workload.Fixed(21), Output: workload.Fixed(1), Prefix: 20, Counter: &twofold{}, Count: 9})
 	first := strings.Fields(requests(t, w, 1)[0].Input.Text)
@@ -186,8 +187,8 @@ func TestPrefixesAreCountedInTokens(t *testing.T) {
 	}
 }
 
-// Of an output length from 0 to 2 tokens, 1 and 2 are equally likely: nobody
-// asks for 0.
+// TestShortOutputs checks a length of 0 to 2 tokens: 0 is never requested, and 1 and 2
+// are equally likely.
 func TestShortOutputs(t *testing.T) {
 	w := make1(t, "random", workload.Options{IDs: true, Input: workload.Fixed(9), Output: workload.Fixed(1), OutRatio: 0.5})
 	counts := map[int]int{}
@@ -199,7 +200,7 @@ func TestShortOutputs(t *testing.T) {
 	}
 }
 
-// With Zipf's law the k-th prefix is 1/k^s as popular as the first.
+// TestRandomPrefixesByZipf checks that the k-th prefix is 1/k^s as popular as the first.
 func TestRandomPrefixesByZipf(t *testing.T) {
 	w := make1(t, "random", workload.Options{IDs: true, Input: workload.Fixed(3), Output: workload.Fixed(1), Prefix: 4, Prefixes: 5, Zipf: 1, Seed: 9})
 	counts := map[string]int{}
@@ -225,7 +226,7 @@ const burstCSV = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Lo
 	"5,ChatGPT,472,18,490,Conversation log\n45,GPT-4,1087,230,1317,Conversation log\n" +
 	"118,GPT-4,417,0,417,API log\n119,GPT-4,12,8,20,API log\n"
 
-// Rows of GPT-4 with an answer, and no others.
+// TestBurstGPTRows checks that only rows of GPT-4 with an answer are used.
 func TestBurstGPTRows(t *testing.T) {
 	path := write(t, "burst.csv", burstCSV)
 	w := make1(t, "burstgpt", workload.Options{IDs: true, Path: path})
@@ -255,7 +256,7 @@ func TestSpeculativeBenchmarks(t *testing.T) {
 		t.Errorf("%+v", q)
 	}
 	long := filepath.Dir(write(t, "throughput_1k.jsonl", fmt.Sprintf(`{"category":"x","messages":[{"role":"user","content":%q}]}`+"\n"+`{"turns":["short"]}`+"\n", words(200, "word"))))
-	w = make1(t, "speed_bench", workload.Options{Path: long, Subset: "throughput_1k", Output: workload.Fixed(9), MostInput: 40})
+	w = make1(t, "speed_bench", workload.Options{Path: long, Subset: "throughput_1k", Output: workload.Fixed(9), MaxInput: 40})
 	for i, want := range []int{40, 2} {
 		if q := requests(t, w, 2)[i]; q.InputTokens != want || len(strings.Fields(q.Input.Text)) != want-1 {
 			t.Errorf("prompt %d has %d tokens, want %d: %q", i, q.InputTokens, want, q.Input.Text)
@@ -263,7 +264,8 @@ func TestSpeculativeBenchmarks(t *testing.T) {
 	}
 }
 
-// The column that is named holds the prompts, as text or as a conversation.
+// TestHuggingFaceColumn checks that the named column is the prompt, as text or as a
+// conversation.
 func TestHuggingFaceColumn(t *testing.T) {
 	row := `{"question":"not this","mine":"this","talk":[{"role":"user","content":"hello"},{"role":"assistant","content":"yes"}],"n":3}`
 	path := write(t, "rows.jsonl", row)
@@ -279,13 +281,13 @@ func TestHuggingFaceColumn(t *testing.T) {
 	}
 	kind, _ := workload.Find("hf")
 	for _, column := range []string{"n", "nosuch"} {
-		if _, err := kind.New(context.Background(), workload.Options{Path: path, Column: column}); err == nil || !strings.Contains(err.Error(), "have mine, n, question, talk") {
+		if _, err := kind.New(context.Background(), workload.Options{Path: path, Column: column}); err == nil || !strings.Contains(err.Error(), "the columns are mine, n, question, talk") {
 			t.Errorf("%s: %v", column, err)
 		}
 	}
 }
 
-// The same rows in every form of file, and packed.
+// TestHuggingFaceFiles reads the same rows in every file format, compressed and not.
 func TestHuggingFaceFiles(t *testing.T) {
 	type row struct {
 		Question string `parquet:"question" json:"question"`
@@ -393,7 +395,7 @@ func TestRandomImages(t *testing.T) {
 	}
 }
 
-// Lines of one's own with tools, images and messages of several parts.
+// TestCustomToolsAndImages checks lines with tools, images and multi-part messages.
 func TestCustomToolsAndImages(t *testing.T) {
 	picture := write(t, "p.png", "not really a picture")
 	lines := fmt.Sprintf(`{"prompt":"what is it?","images":[%q,"http://127.0.0.1/x.jpg"]}
@@ -446,8 +448,8 @@ func TestStructuredOutput(t *testing.T) {
 	}
 }
 
-// Of every 4 sessions 3 are of the one class and 1 of the other, each class
-// counts its own, and any session can be made alone.
+// TestMix checks that 3 of every 4 sessions belong to one class and 1 to the other, that
+// each class numbers its own sessions, and that any session can be made alone.
 func TestMix(t *testing.T) {
 	class := func(n int) workload.Workload {
 		return make1(t, "random", workload.Options{IDs: true, Seed: uint64(n), Input: workload.Fixed(n), Output: workload.Fixed(1)})
@@ -485,14 +487,14 @@ func TestMix(t *testing.T) {
 	}
 }
 
-// Prompts that are not made are those of their seed, as those that are: two classes of
-// a mix share nothing.
-func TestUnreadIsOfItsSeed(t *testing.T) {
+// TestPlaceholdersDependOnTheSeed checks that placeholders depend on the seed like real ids: two
+// classes of a mix share nothing.
+func TestPlaceholdersDependOnTheSeed(t *testing.T) {
 	of := func(seed uint64) map[uint64]bool {
-		o := workload.Options{IDs: true, Unread: true, IgnoreEOS: true, Seed: seed, Prefix: 3, Input: workload.Fixed(5), Output: workload.Fixed(1)}
+		o := workload.Options{IDs: true, Placeholders: true, IgnoreEOS: true, Seed: seed, Prefix: 3, Input: workload.Fixed(5), Output: workload.Fixed(1)}
 		numbers := map[uint64]bool{}
 		for _, q := range requests(t, make1(t, "random", o), 20) {
-			for _, u := range q.Input.Unread {
+			for _, u := range q.Input.Placeholders {
 				numbers[u.Number] = true
 			}
 		}
@@ -509,7 +511,7 @@ func TestUnreadIsOfItsSeed(t *testing.T) {
 	}
 }
 
-// A batch is one request with the prompts of several.
+// TestRandomBatches checks that a batch is one request with several prompts.
 func TestRandomBatches(t *testing.T) {
 	o := workload.Options{IDs: true, Input: workload.Fixed(5), Output: workload.Fixed(1), Count: 11}
 	one := requests(t, make1(t, "random", o), 11)
@@ -527,8 +529,8 @@ func TestRandomBatches(t *testing.T) {
 	}
 }
 
-// A query of input/2-1 tokens, and documents that make input with it and the
-// separator.
+// TestRandomRerank checks the lengths: the query has input/2-1 tokens, and query,
+// separator and document together have input tokens.
 func TestRandomRerank(t *testing.T) {
 	// 8 documents: 3, 3 and 2.
 	w := make1(t, "random-rerank", workload.Options{Messages: true, Input: workload.Fixed(40), Batch: 3, Count: 8})
@@ -552,7 +554,7 @@ func TestRandomRerank(t *testing.T) {
 	if len(queries) != 1 || len(documents) != 8 {
 		t.Errorf("%d queries, %d documents", len(queries), len(documents))
 	}
-	// Without ranking the query is one of the texts, all of the same length.
+	// Without ranking the query is one of the texts, and all have the same length.
 	w = make1(t, "random-rerank", workload.Options{NoRank: true, Input: workload.Fixed(40), Batch: 3, Count: 8})
 	for i, q := range requests(t, w, 4) {
 		if n := len(q.Extra["input"].([]any)); n != []int{3, 3, 3, 2}[i] || q.InputTokens != n*40 {

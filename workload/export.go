@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"io"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// WriteLine writes a session as a line that the custom dataset reads back.
+// WriteLine writes a session as a line for the custom dataset.
 func WriteLine(w io.Writer, s *tacho.Session) error {
 	var e entry
 	if len(s.Turns) == 1 {
@@ -20,7 +20,7 @@ func WriteLine(w io.Writer, s *tacho.Session) error {
 			e.Turns = append(e.Turns, one)
 		}
 	}
-	enc := json.NewEncoder(w) // ends the line
+	enc := json.NewEncoder(w) // Encode ends the line
 	enc.SetEscapeHTML(false)
 	return enc.Encode(&e)
 }
@@ -31,7 +31,7 @@ func entryOf(q *tacho.Request) entry {
 		Labels: pairsOf(q.Labels), Headers: pairsOf(q.Header),
 	}
 	if q.Input.Audio != nil {
-		e.Audio = soundURL(q.Input.Audio)
+		e.Audio = audioURL(q.Input.Audio)
 	}
 	if q.Input.Text != "" {
 		e.Prompt = &q.Input.Text

@@ -6,29 +6,28 @@ import (
 	"slices"
 	"sync"
 
-	"tacho/internal/rows"
+	"github.com/tacho-bench/tacho/internal/rows"
 )
 
-// bounds say how many tokens a question and its answer must have for vLLM's
-// benchmark to keep them.
+// bounds are the token limits vLLM's benchmark sets for a question and its answer.
 type bounds struct {
 	least, prompt, total int
-	framed               bool // a prompt counts with the chat template around it
+	templated            bool // the prompt includes the chat template
 }
 
 var (
 	shareGPTBounds = bounds{least: 4, prompt: 1024, total: 2048}
 	mathBounds     = bounds{least: 4, prompt: 2048, total: 32_000}
-	chatBounds     = bounds{least: 4, prompt: 1024, total: 2048, framed: true}
+	chatBounds     = bounds{least: 4, prompt: 1024, total: 2048, templated: true}
 )
 
-// newFiltered makes a workload of those entries whose prompts and answers have
-// fitting lengths, as many as are asked for.
+// newFiltered makes a workload of the entries whose prompt and answer are within bounds,
+// at most Options.Count.
 func newFiltered(ctx context.Context, name string, o Options, entries []entry, b bounds, bad rows.Bad) (Workload, error) {
 	if o.Shuffle {
 		rngOf(o.Seed, 0).Shuffle(len(entries), func(a, b int) { entries[a], entries[b] = entries[b], entries[a] })
 	}
-	if err := o.findFrame(ctx); err != nil {
+	if err := o.findTemplate(ctx); err != nil {
 		return nil, err
 	}
 	fit, err := b.filter(ctx, o, entries)
@@ -36,17 +35,17 @@ func newFiltered(ctx context.Context, name string, o Options, entries []entry, b
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(fit) == 0 {
-		return nil, fmt.Errorf("%s: %s has no conversation of fitting length (prompts of %d to %d tokens, at most %d with the answer)%s", name, o.Path, b.least, b.prompt, b.total, bad.Also())
+		return nil, fmt.Errorf("%s: %s has no conversation of the required length (prompts of %d to %d tokens, at most %d with the answer)%s", name, o.Path, b.least, b.prompt, b.total, bad.Also())
 	}
-	o.Shuffle = false // they are
+	o.Shuffle = false // already shuffled
 	return newPool(ctx, o, fit, bad.Notes()...)
 }
 
-// filter keeps the entries that fit, in order. They are counted several at
-// once: it may be a server that counts.
+// filter keeps the entries within bounds, in order. It counts several entries
+// concurrently because the counter may be a server.
 func (b bounds) filter(ctx context.Context, o Options, entries []entry) ([]entry, error) {
 	var out []entry
-	for chunk := range slices.Chunk(entries, 8*fitters) {
+	for chunk := range slices.Chunk(entries, 8*fitWorkers) {
 		fits, err := b.check(ctx, o, chunk)
 		if err != nil {
 			return nil, err
@@ -66,14 +65,14 @@ func (b bounds) filter(ctx context.Context, o Options, entries []entry) ([]entry
 	return out, nil
 }
 
-// check says which of some entries fit.
+// check reports for each entry whether it is within bounds.
 func (b bounds) check(ctx context.Context, o Options, entries []entry) ([]bool, error) {
 	fits := make([]bool, len(entries))
-	errs := make([]error, fitters)
+	errs := make([]error, fitWorkers)
 	var wg sync.WaitGroup
-	for w := range fitters {
+	for w := range fitWorkers {
 		wg.Go(func() {
-			for i := w; i < len(entries) && errs[w] == nil; i += fitters {
+			for i := w; i < len(entries) && errs[w] == nil; i += fitWorkers {
 				if errs[w] = ctx.Err(); errs[w] == nil {
 					fits[i], errs[w] = b.fits(ctx, o, &entries[i])
 				}
@@ -81,24 +80,24 @@ func (b bounds) check(ctx context.Context, o Options, entries []entry) ([]bool, 
 		})
 	}
 	wg.Wait()
-	return fits, cmpErr(errs...)
+	return fits, firstError(errs...)
 }
 
-// fits counts an entry and says whether its lengths are within the bounds.
+// fits counts an entry and reports whether its lengths are within bounds.
 func (b bounds) fits(ctx context.Context, o Options, e *entry) (ok bool, err error) {
 	if e.tokens, err = o.countPrompt(ctx, e); err != nil {
 		return false, err
 	}
 	tokens := e.tokens
-	if !b.framed {
-		tokens -= o.frame
+	if !b.templated {
+		tokens -= o.templateTokens
 	}
 	if tokens < b.least || tokens > b.prompt {
 		return false, nil
 	}
 	if given, constant := o.Output.Constant(); !constant || given > 0 {
-		// A length that was asked for may be short; it counts for the total
-		// as it will be drawn, which only a constant tells now.
+		// A requested output length may be short. It counts towards the total only if it
+		// is constant, because other lengths are drawn later.
 		return !constant || tokens+given <= b.total, nil
 	}
 	e.OutputTokens, err = o.countAnswer(ctx, e.answer)

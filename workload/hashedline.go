@@ -4,29 +4,28 @@ import (
 	"bytes"
 	"strconv"
 
-	"tacho/internal/jsonscan"
+	"github.com/tacho-bench/tacho/internal/jsonscan"
 )
 
-// A hashedScanner reads the usual form of a line of Mooncake's and Bailian's
-// traces: one object of numbers, plain strings and a list of whole numbers. It
-// is several times faster than encoding/json, and takes nothing that
-// encoding/json would read otherwise: where it is not sure it says so.
+// hashedScanner parses the usual form of a line of Mooncake's and Bailian's traces: one
+// object of numbers, plain strings and a list of integers. It is several times faster
+// than encoding/json. For any line that encoding/json might read differently it sets
+// fallback.
 type hashedScanner struct {
 	jsonscan.Scanner
 	hashedFields
-	line   []byte
-	brief  bool // hash ids are only counted
-	unsure bool
+	line      []byte
+	countOnly bool // only count the hash ids
+	fallback  bool
 }
 
-// scanHashed reads a line; false leaves it to the parser of all JSON.
-func scanHashed(line []byte, brief bool) (hashedFields, bool) {
-	s := hashedScanner{line: line, brief: brief}
+// scanHashed parses a line. It returns false if encoding/json must parse the line.
+func scanHashed(line []byte, countOnly bool) (hashedFields, bool) {
+	s := hashedScanner{line: line, countOnly: countOnly}
 	err := s.Document(line, s.member)
-	return s.hashedFields, err == nil && !s.unsure
+	return s.hashedFields, err == nil && !s.fallback
 }
 
-// member reads the value of a member.
 func (s *hashedScanner) member(key []byte) {
 	ok := false
 	switch string(key) {
@@ -50,13 +49,13 @@ func (s *hashedScanner) member(key []byte) {
 		s.chat, ok = s.plain(), true
 	case "parent_chat_id":
 		s.parent, ok = s.plain(), true
-	case "turn": // which Bailian's have, and we have no use for
+	case "turn": // in Bailian's traces; not used
 		_, ok = s.Int()
 	}
-	s.unsure = s.unsure || !ok
+	s.fallback = s.fallback || !ok
 }
 
-// number is the number that comes next; most are whole.
+// number parses the next number. Most numbers are integers.
 func (s *hashedScanner) number() (float64, bool) {
 	from := s.Offset()
 	if n, ok := s.Int(); ok {
@@ -66,32 +65,30 @@ func (s *hashedScanner) number() (float64, bool) {
 	return f, err == nil
 }
 
-// plain is the string of ASCII that comes next, or the whole number as a
-// string.
+// plain parses the next ASCII string, or the next integer as a string.
 func (s *hashedScanner) plain() string {
 	from := s.Offset()
 	if s.Type() != '"' {
 		_, ok := s.Int()
-		s.unsure = s.unsure || !ok
+		s.fallback = s.fallback || !ok
 		return string(bytes.TrimSpace(s.line[from:s.Offset()]))
 	}
 	text := s.Skip()
 	for _, c := range text {
-		s.unsure = s.unsure || c > '~' || c == '\\'
+		s.fallback = s.fallback || c > '~' || c == '\\'
 	}
 	return string(bytes.Trim(text, `"`))
 }
 
-// list reads the hash ids: how many there are, and unless the reading is
-// brief, which.
+// list parses the hash ids. If countOnly is set, it keeps only their number.
 func (s *hashedScanner) list() (ok bool) {
-	var few [128]int64 // nearly all lists of Mooncake's
+	var few [128]int64 // enough for almost all lists of Mooncake
 	ids := few[:0]
-	if rest := s.line[s.Offset():]; !s.brief {
+	if rest := s.line[s.Offset():]; !s.countOnly {
 		ids = make([]int64, 0, bytes.Count(rest[:bytes.IndexByte(rest, ']')+1], []byte(","))+1)
 	}
 	ids, ok = s.Ints(ids)
-	if s.blocks = len(ids); !s.brief {
+	if s.blocks = len(ids); !s.countOnly {
 		s.hashes = ids
 	}
 	return ok

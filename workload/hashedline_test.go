@@ -6,7 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What the quick scanner takes, it reads as the parser of all JSON does.
+// FuzzHashedLine checks that the fast scanner agrees with encoding/json on every line it
+// accepts.
 func FuzzHashedLine(f *testing.F) {
 	for _, s := range []string{
 		`{"timestamp": 27482, "input_length": 6955, "output_length": 52, "hash_ids": [46, 47, 48]}`,
@@ -29,14 +30,14 @@ func FuzzHashedLine(f *testing.F) {
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(hashedFields{})); diff != "" {
 			t.Errorf("%q (-JSON +scanner):\n%s", s, diff)
 		}
-		brief, ok := scanHashed([]byte(s), true)
-		if !ok || brief.blocks != got.blocks || brief.timestamp != got.timestamp || brief.chat != got.chat {
-			t.Errorf("%q: in brief %+v, want %+v", s, brief, got)
+		counted, ok := scanHashed([]byte(s), true)
+		if !ok || counted.blocks != got.blocks || counted.timestamp != got.timestamp || counted.chat != got.chat {
+			t.Errorf("%q: counted %+v, want %+v", s, counted, got)
 		}
 	})
 }
 
-// The usual lines are read the quick way.
+// TestUsualLinesAreQuick checks that the fast scanner accepts the usual lines.
 func TestUsualLinesAreQuick(t *testing.T) {
 	for _, s := range []string{
 		`{"timestamp": 27482, "input_length": 6955, "output_length": 52, "hash_ids": [46, 47, 48]}`,

@@ -14,12 +14,12 @@ import (
 	"slices"
 	"strings"
 
-	"tacho"
-	"tacho/internal/rows"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/rows"
 )
 
 var huggingFace = Kind{
-	Name: "hf", Doc: "a dataset of the Hugging Face hub: its name (owner/name), which is downloaded if it is not in the local cache, or a file or directory of parquet, json, jsonl or csv, plain, .gz or .zst; columns are found by their names, and sounds and images go where the backend takes them",
+	Name: "hf", Doc: "a dataset of the Hugging Face hub: its name (owner/name), downloaded if it is not in the local cache, or a file or directory of parquet, json, jsonl or csv, plain, .gz or .zst; columns are found by name, and audio and images are sent if the backend accepts them",
 	reads: [][]string{{".parquet"}},
 	Chat:  true, Hub: true, ByLength: true, New: newHuggingFace,
 	options: func(d *Dataset, o *Options) { d.hubFlags.options(o) },
@@ -28,51 +28,50 @@ var huggingFace = Kind{
 
 // hubFlags are the options of hf.
 type hubFlags struct {
-	HFSubset       string  `flag:"hf-subset" list:"yes" help:"hf: subset of a dataset on the hub; of local files, those with this in their names"`
-	HFSplit        string  `flag:"hf-split" list:"yes" help:"hf: split, such as train or test; of local files, those with this in their names"`
-	HFName         string  `flag:"hf-name" help:"hf: the dataset's name on the hub, if the path is local; prompts are then built as vLLM builds them"`
-	HFTextColumn   string  `flag:"hf-text-column" list:"yes" help:"+ hf: column that holds the prompts, as text or as a conversation; by default it is found by its name"`
-	HFOutputLen    Length  `flag:"hf-output-len" help:"hf: output tokens; by default what vLLM uses for this dataset, else 256, and 1024 for transcription"`
+	HFSubset       string  `flag:"hf-subset" list:"yes" help:"hf: subset of a dataset on the hub; for local files, a part of the file name"`
+	HFSplit        string  `flag:"hf-split" list:"yes" help:"hf: split, such as train or test; for local files, a part of the file name"`
+	HFName         string  `flag:"hf-name" help:"hf: name of the dataset on the hub if the path is local; prompts are then built as in vLLM"`
+	HFTextColumn   string  `flag:"hf-text-column" list:"yes" help:"+ hf: prompt column, text or conversations; by default found by name"`
+	HFOutputLen    Length  `flag:"hf-output-len" help:"hf: output tokens; by default vLLM's value for this dataset, otherwise 256, or 1024 for transcription"`
 	ASRMinS        float64 `flag:"asr-min-audio-len-sec" help:"hf: leave out audio shorter than this, in seconds"`
 	ASRMaxS        float64 `flag:"asr-max-audio-len-sec" default:"inf" help:"hf: leave out audio longer than this, in seconds"`
-	NoStream       bool    `flag:"no-stream" help:"hf: download all files of the split; by default only as many as are needed"`
-	EditMin        float64 `flag:"blazedit-min-distance" help:"hf: in datasets of edits, the smallest edit distance to use"`
-	EditMax        float64 `flag:"blazedit-max-distance" default:"1" help:"hf: in datasets of edits, the largest edit distance to use"`
-	BFCLCategories string  `flag:"bfcl-categories" default:"simple,live_simple,multiple" help:"hf: categories of the Berkeley function calling leaderboard, one file each"`
+	NoStream       bool    `flag:"no-stream" help:"hf: download all files of the split; by default only the files needed"`
+	EditMin        float64 `flag:"blazedit-min-distance" help:"hf: minimum edit distance in datasets of edits"`
+	EditMax        float64 `flag:"blazedit-max-distance" default:"1" help:"hf: maximum edit distance in datasets of edits"`
+	BFCLCategories string  `flag:"bfcl-categories" default:"simple,live_simple,multiple" help:"hf: categories of the Berkeley function calling leaderboard (one file each)"`
 }
 
 func (f *hubFlags) options(o *Options) {
 	o.Output, o.Subset, o.Hub, o.Column = f.HFOutputLen, f.HFSubset+" "+f.HFSplit, f.HFName, f.HFTextColumn
 	o.Distance = Range{Low: f.EditMin, High: f.EditMax}
-	if o.Sounds.MinS = f.ASRMinS; !math.IsInf(f.ASRMaxS, 1) {
-		o.Sounds.MaxS = f.ASRMaxS
+	if o.AudioLimits.MinS = f.ASRMinS; !math.IsInf(f.ASRMaxS, 1) {
+		o.AudioLimits.MaxS = f.ASRMaxS
 	}
 }
 
 func (f *hubFlags) check() error {
 	if !(f.ASRMinS >= 0) || !(f.ASRMaxS > 0) || f.ASRMinS > f.ASRMaxS {
-		return fmt.Errorf("sounds from %v to %v s: --asr-min-audio-len-sec must be 0 or more, and --asr-max-audio-len-sec not less", f.ASRMinS, f.ASRMaxS)
+		return fmt.Errorf("audio from %v to %v s; --asr-min-audio-len-sec must be at least 0 and not above --asr-max-audio-len-sec", f.ASRMinS, f.ASRMaxS)
 	}
 	return nil
 }
 
-// promptColumns are the names under which datasets keep what is asked, the
-// more particular first.
+// promptColumns are the usual names of prompt columns, the most specific first.
 var promptColumns = []string{"prompt", "question", "problem", "query", "instruction", "text", "input", "content", "document", "article"}
 
-// talkColumns are the names of columns with whole conversations.
-var talkColumns = []string{"messages", "conversations", "conversation", "turns", "question"}
+// conversationColumns are the usual names of columns with conversations.
+var conversationColumns = []string{"messages", "conversations", "conversation", "turns", "question"}
 
-// answerColumns are the names under which datasets keep what was answered.
+// answerColumns are the usual names of answer columns.
 var answerColumns = []string{"answer", "solution", "output", "response", "completion", "ref_output", "canonical_solution"}
 
-// editedRegion marks where the rewritten part begins, in answers that show more
-// than that part.
+// editedRegion marks the start of the rewritten part in answers that contain more than
+// that part.
 const editedRegion = "<|editable_region_start|>"
 
 func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 	if o.Path == "" {
-		return nil, errors.New("hf: no data: give a name of the hub, a file or a directory with --dataset-path")
+		return nil, errors.New("hf: no data; set --dataset-path to a name on the hub, a file or a directory")
 	}
 	files := o.Files
 	if files == nil {
@@ -83,14 +82,14 @@ func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 	}
 	set := knownSet(o.Hub)
 	set.column = o.Column
-	if n, constant := o.Output.Constant(); !set.always && (!constant || n != 0) {
+	if n, constant := o.Output.Constant(); !set.forceBounds && (!constant || n != 0) {
 		set.bounds = nil
 	}
 	o.Output = set.outputOf(o.Output)
 	bad := rows.Bad{Skip: o.Trace.SkipBad}
-	t := table{Options: o, kept: o.keeping(), set: set, bad: &bad, media: mediaRows{Options: o}, unsent: map[string]int{}}
-	if set.bounds != nil || set.rounds {
-		t.enough = 0 // the first rows will not do
+	t := table{Options: o, entryList: o.newEntryList(), set: set, bad: &bad, media: mediaRows{Options: o}, unsent: map[string]int{}}
+	if set.bounds != nil || set.interleaved {
+		t.limit = 0 // the first rows are not enough
 	}
 	if err := t.read(files); err != nil {
 		return nil, fmt.Errorf("hf: %w", err)
@@ -106,41 +105,42 @@ func newHuggingFace(ctx context.Context, o Options) (Workload, error) {
 		w, err = newPool(ctx, o, t.entries, slices.Concat(bad.Notes(), t.media.notes())...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.unsent)) {
-		w = noted{w, fmt.Sprintf("%d rows have something in the column %s, which was not sent; choose a --backend that takes it, if it matters", t.unsent[name], name)}
+		w = withNote{w, fmt.Sprintf("the column %[2]s of %[1]d rows was not sent; if it matters, choose a --backend that accepts it", t.unsent[name], name)}
 	}
 	return w, err
 }
 
-// A table is the rows of a dataset as they become entries.
+// table converts the rows of a dataset to entries.
 type table struct {
 	Options
-	*kept
+	*entryList
 	set    namedSet
 	bad    *rows.Bad
 	media  mediaRows
-	unsent map[string]int // rows with something in a column that is not sent
+	unsent map[string]int // number of rows by non-empty column that is not sent
 }
 
 func (t *table) read(files []string) error {
-	var parts [][]entry // of the files
+	var parts [][]entry // entries by file
 	for _, path := range files {
 		from := len(t.entries)
 		if err := rows.Each(path, t.bad, t.row); err != nil {
 			return err
 		}
 		parts = append(parts, t.entries[from:])
-		if len(t.entries) == t.enough && t.enough > 0 {
+		if len(t.entries) == t.limit && t.limit > 0 {
 			break
 		}
 	}
-	if t.set.rounds {
-		t.entries = inRounds(parts, len(t.entries))
+	if t.set.interleaved {
+		t.entries = interleave(parts, len(t.entries))
 	}
 	return nil
 }
 
-// inRounds are n entries of several lists: the first of each, then the second.
-func inRounds(parts [][]entry, n int) []entry {
+// interleave returns n entries of several lists: the first of each list, then the second
+// of each, and so on.
+func interleave(parts [][]entry, n int) []entry {
 	out := make([]entry, 0, n)
 	for i := 0; len(out) < n; i++ {
 		for _, part := range parts {
@@ -153,9 +153,9 @@ func inRounds(parts [][]entry, n int) []entry {
 }
 
 func (t *table) row(row json.RawMessage) error {
-	if sound, use, err := t.media.sound(row); sound != nil || err != nil {
+	if audio, use, err := t.media.audio(row); audio != nil || err != nil {
 		if use {
-			err = t.add(*sound, len(row))
+			err = t.add(*audio, len(row))
 		}
 		return err
 	}
@@ -178,12 +178,12 @@ func (t *table) row(row json.RawMessage) error {
 	return t.add(e, len(row))
 }
 
-// dataFiles are the data files under a path, in order; those of one subset or
-// split if words of their names are given.
+// dataFiles returns the data files under a path, sorted. If subset is given, it returns
+// only files whose path contains all its words.
 func dataFiles(path, subset string) ([]string, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w; a dataset of the hub is named as owner/name", err)
+		return nil, fmt.Errorf("%w; write the name of a dataset on the hub as owner/name", err)
 	} else if err != nil {
 		return nil, err
 	}
@@ -204,12 +204,12 @@ func dataFiles(path, subset string) ([]string, error) {
 	})
 	slices.Sort(out)
 	if err == nil && len(out) == 0 {
-		err = fmt.Errorf("no parquet, json, jsonl or csv file with %q in its name under %s: name another directory, subset or split", strings.TrimSpace(subset), path)
+		err = fmt.Errorf("no parquet, json, jsonl or csv file with %q in its name under %s; choose another directory, subset or split", strings.TrimSpace(subset), path)
 	}
 	return out, err
 }
 
-// A tableRow is a row by the names of its columns.
+// tableRow is a row by column name.
 type tableRow map[string]json.RawMessage
 
 func rowOfColumns(row json.RawMessage) (r tableRow, err error) {
@@ -219,18 +219,18 @@ func rowOfColumns(row json.RawMessage) (r tableRow, err error) {
 	return r, nil
 }
 
-// text is the text in the first of these columns that has any.
+// text returns the text of the first of these columns that is not empty.
 func (r tableRow) text(names ...string) string {
 	for _, name := range names {
 		var s string
-		if json.Unmarshal(r[name], &s) == nil && s != "" { // a column of another type has no text
+		if json.Unmarshal(r[name], &s) == nil && s != "" { // skips columns of another type
 			return s
 		}
 	}
 	return ""
 }
 
-// entry finds the prompt in a row, and the answer.
+// entry finds the prompt and the answer in a row.
 func (r tableRow) entry(set *namedSet) (e entry, err error) {
 	e.answer = r.text(slices.Concat([]string{set.answer}, answerColumns)...)
 	if region := strings.Index(e.answer, editedRegion); region >= 0 {
@@ -245,12 +245,12 @@ func (r tableRow) entry(set *namedSet) (e entry, err error) {
 		return e, r.fill(&e, set.column)
 	}
 	if set.pairs {
-		talk := r.talk()
-		question := talk.said(0)
-		e.Prompt, e.answer = &question, talk.said(1)
+		c := r.conversation()
+		question := c.text(0)
+		e.Prompt, e.answer = &question, c.text(1)
 		return e, nil
 	}
-	for _, name := range talkColumns {
+	for _, name := range conversationColumns {
 		messages, answer := firstMessages(r[name])
 		if len(messages) == 0 {
 			continue
@@ -264,8 +264,8 @@ func (r tableRow) entry(set *namedSet) (e entry, err error) {
 	if e.Messages == nil {
 		prompt := r.prompt(set)
 		if prompt == "" {
-			return e, fmt.Errorf("no column holds a prompt: have %s, want one of %s", strings.Join(slices.Sorted(maps.Keys(r)), ", "),
-				strings.Join(slices.Concat(talkColumns, promptColumns), ", "))
+			return e, fmt.Errorf("no prompt column; found %s, expected one of %s", strings.Join(slices.Sorted(maps.Keys(r)), ", "),
+				strings.Join(slices.Concat(conversationColumns, promptColumns), ", "))
 		}
 		e.Prompt = &prompt
 		if system := r.text("system_prompt", "system"); system != "" {
@@ -273,36 +273,36 @@ func (r tableRow) entry(set *namedSet) (e entry, err error) {
 		}
 	}
 	if e.answer == "" {
-		e.OutputTokens = defaultOutput // if the data's own length is wanted
+		e.OutputTokens = defaultOutput // used if the output length should come from the data
 	}
 	return e, nil
 }
 
-// fill takes what is asked from one column.
+// fill takes the prompt from one column.
 func (r tableRow) fill(e *entry, column string) error {
 	if text := r.text(column); text != "" {
 		e.Prompt = &text
 	} else if messages, answer := firstMessages(r[column]); len(messages) > 0 {
 		e.Messages, e.answer = messages, cmp.Or(answer, e.answer)
 	} else {
-		return fmt.Errorf("the column %q of --hf-text-column holds no text and no conversation: have %s", column, strings.Join(slices.Sorted(maps.Keys(r)), ", "))
+		return fmt.Errorf("--hf-text-column %q contains neither text nor a conversation; the columns are %s", column, strings.Join(slices.Sorted(maps.Keys(r)), ", "))
 	}
 	if e.answer == "" {
-		e.OutputTokens = defaultOutput // if the data's own length is wanted
+		e.OutputTokens = defaultOutput // used if the output length should come from the data
 	}
 	return nil
 }
 
-// talk is the conversation of a row that has one in ShareGPT's form.
-func (r tableRow) talk() (t shareGPTTalk) {
-	_ = json.Unmarshal(r["conversations"], &t.Conversations) // a column of another type holds none
+// conversation returns the conversation of a row in ShareGPT's format, if any.
+func (r tableRow) conversation() (t shareGPTConversation) {
+	_ = json.Unmarshal(r["conversations"], &t.Conversations) // ignore columns of another type
 	return t
 }
 
-// isPair says whether a row's conversation has a question and an answer.
-func (r tableRow) isPair() bool { return len(r.talk().Conversations) >= 2 }
+// isPair reports whether the conversation of a row contains a question and an answer.
+func (r tableRow) isPair() bool { return len(r.conversation().Conversations) >= 2 }
 
-// prompt is what a row without a conversation asks.
+// prompt returns the prompt of a row without a conversation.
 func (r tableRow) prompt(set *namedSet) string {
 	if code, request := r.text("code"), r.text("change_request"); code != "" && request != "" {
 		return "Change this file:\n\n" + code + "\n\nas follows, and write all of it:\n\n" + request
@@ -326,8 +326,8 @@ func (r tableRow) prompt(set *namedSet) string {
 	return ""
 }
 
-// firstMessages are the messages of a conversation up to its first question,
-// which can be asked without an answer, and the answer that it had. Some keep a
+// firstMessages returns the messages of a conversation up to its first question, which
+// can be asked without an earlier answer, and the answer to it. Some datasets wrap a
 // conversation in a list of one.
 func firstMessages(column json.RawMessage) (messages []tacho.Message, answer string) {
 	var turns []string
@@ -340,7 +340,7 @@ func firstMessages(column json.RawMessage) (messages []tacho.Message, answer str
 	case json.Unmarshal(column, &nested) == nil && len(nested) > 0 && len(nested[0]) > 0 && nested[0][0] == '[':
 		return firstMessages(nested[0])
 	case json.Unmarshal(column, &messages) != nil:
-		var t shareGPTTalk
+		var t shareGPTConversation
 		if json.Unmarshal(slices.Concat([]byte(`{"conversations":`), column, []byte("}")), &t) != nil {
 			return nil, ""
 		}

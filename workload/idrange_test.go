@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Ids that are drawn many at a time are those that are drawn one by one.
+// TestIDsAreDrawnAlike checks that append draws the same ids as draw.
 func TestIDsAreDrawnAlike(t *testing.T) {
 	for _, size := range []int{1, 2, 3, 1000, 1 << 10, 32000, 1 << 30} {
 		v := idRange{first: 7, count: size}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/workload"
 )
 
 func heapNow() int64 {
@@ -24,7 +24,7 @@ func heapNow() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// pack writes a file again as .gz.
+// pack writes a .gz copy of a file.
 func pack(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -44,8 +44,8 @@ func pack(t *testing.T, path string) string {
 	return out
 }
 
-// Of a trace whose requests must be looked up stays only where they are: some
-// dozens of bytes each, whatever is in them. A packed one says the same.
+// TestIndexedTraces checks that an indexed trace keeps only a few dozen bytes per request
+// in memory, regardless of their size. A compressed trace gives the same requests.
 func TestIndexedTraces(t *testing.T) {
 	const requests = 10_000
 	long := strings.Repeat("many words ", 30)
@@ -114,7 +114,7 @@ func TestIndexedTraces(t *testing.T) {
 	}
 }
 
-// parentOf is the request before i in its conversation of four, -1 for none.
+// parentOf returns the request before i in its conversation of four, or -1.
 func parentOf(i int) int {
 	if i%4 == 0 {
 		return -1
@@ -122,9 +122,9 @@ func parentOf(i int) int {
 	return i - 1
 }
 
-// What is wrong with a row that is read only when it is its turn is told with
-// its place all the same.
-func TestLateComplaints(t *testing.T) {
+// TestLateErrors checks that errors in rows read during the run name the position of
+// the row.
+func TestLateErrors(t *testing.T) {
 	good := `{"id":"a","requests":[{"t":0,"type":"n","in":64,"out":1,"hash_ids":[1]}]}`
 	bad := `{"id":"b","requests":[{"t":0,"type":"n","in":640,"out":1,"hash_ids":[1]}]}`
 	path := write(t, "w.jsonl", good+"\n\n"+bad+"\n"+good+"\n")
@@ -143,13 +143,13 @@ func TestLateComplaints(t *testing.T) {
 		if _, err := w.Session(2); !errors.Is(err, io.EOF) {
 			t.Error(err)
 		}
-		if n := w.Notes(); len(n) != 1 || !strings.Contains(n[0], "1 bad lines were skipped") {
+		if n := w.Notes(); len(n) != 1 || !strings.Contains(n[0], "skipped 1 bad lines") {
 			t.Errorf("%q", n)
 		}
 	}
 }
 
-// Ids of conversations may be numbers or texts.
+// TestTraceSessionIDs checks that conversation ids may be numbers or strings.
 func TestTraceSessionIDs(t *testing.T) {
 	path := write(t, "m.jsonl", `{"timestamp":0,"input_length":5,"output_length":1,"session_id":"a-1"}
 {"timestamp":10,"input_length":6,"output_length":1,"session_id":"b"}

@@ -16,12 +16,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// samples has for every kind of dataset how to make some of it, small and in
-// all its forms. A kind that is not in it fails the tests below.
+// samples contains small options for every kind of dataset, in all its forms. The tests
+// below fail if a kind is missing.
 func samples(t *testing.T) map[string][]workload.Options {
 	t.Helper()
 	in, out := length(t, "uniform(5,40)"), length(t, "uniform(1,9)")
@@ -97,9 +97,9 @@ func samples(t *testing.T) map[string][]workload.Options {
 		"random_mm":         {{Input: in, Output: out, Messages: true, Media: true, Images: workload.ImageOptions{Base: 2, Ratio: 0.5, Images: 3, Buckets: buckets, AudioMS: workload.Fixed(20)}}},
 		"random_rerank":     {{Input: workload.Fixed(20), Batch: 3, Messages: true, InRatio: 0.5}, {Input: workload.Fixed(20), Batch: 3, NoRank: true, Count: 20}},
 		"conversation": {
-			{Messages: true, Input: in, Output: out, Talk: workload.TalkOptions{Turns: length(t, "uniform(1,4)"), ThinkMS: length(t, "uniform(1,900)"), System: 9, Systems: 3, Tools: 0.5, SubAgents: 2}},
+			{Messages: true, Input: in, Output: out, Conversation: workload.ConversationOptions{Turns: length(t, "uniform(1,4)"), ThinkMS: length(t, "uniform(1,900)"), System: 9, Systems: 3, Tools: 0.5, SubAgents: 2}},
 			{Messages: true, Path: talks, Output: workload.Fixed(-1), Shuffle: true},
-			{Input: in, Output: out, Talk: workload.TalkOptions{Turns: workload.Fixed(2)}},
+			{Input: in, Output: out, Conversation: workload.ConversationOptions{Turns: workload.Fixed(2)}},
 		},
 		"mooncake":       {{IDs: true, Path: write(t, "m.jsonl", hashed), Trace: workload.TraceOptions{Block: 16}}, {Path: write(t, "m.jsonl", hashed), Trace: workload.TraceOptions{Block: 16}}},
 		"bailian":        {{IDs: true, Path: write(t, "b.jsonl", hashed)}, {IDs: true, Path: write(t, "b.jsonl", hashed), Trace: workload.TraceOptions{Sessions: true, Speedup: 2}}},
@@ -112,7 +112,7 @@ func samples(t *testing.T) map[string][]workload.Options {
 	}
 }
 
-// sessions are all of a workload, at most 40.
+// sessions returns all sessions of a workload, at most 40.
 func sessions(t *testing.T, w workload.Workload) []tacho.Session {
 	t.Helper()
 	var out []tacho.Session
@@ -131,8 +131,9 @@ func sessions(t *testing.T, w workload.Workload) []tacho.Session {
 	return out
 }
 
-// Session i is a function of the seed and i: made alone, backwards, and by
-// several at once it is what it is in order. And warm-ups are none of them.
+// TestEveryKindIsAFunctionOfI checks that session i depends only on the seed and i: made
+// alone, in reverse order or concurrently, it is the same. Warm-up sessions are
+// different.
 func TestEveryKindIsAFunctionOfI(t *testing.T) {
 	all := samples(t)
 	for _, kind := range workload.Kinds {
@@ -173,7 +174,7 @@ func TestEveryKindIsAFunctionOfI(t *testing.T) {
 					t.Fatalf("a warm-up of %d turns: %v", len(warm.Turns), err)
 				}
 				for i := range want {
-					// A sound that is sent with no words has nothing that could be another.
+					// Audio sent without words cannot differ.
 					if warm.Turns[0].Request.Input.Audio == nil && reflect.DeepEqual(want[i].Turns[0].Request.Input, warm.Turns[0].Request.Input) {
 						t.Errorf("a warm-up asks what session %d asks", i)
 					}
@@ -183,8 +184,8 @@ func TestEveryKindIsAFunctionOfI(t *testing.T) {
 	}
 }
 
-// Another seed gives other sessions, wherever anything is left to chance: not
-// in the order of a file.
+// TestSeedMatters checks that another seed gives other sessions if anything is random.
+// The order of a file is not random.
 func TestSeedMatters(t *testing.T) {
 	for name, list := range samples(t) {
 		for n, o := range list {
@@ -201,13 +202,12 @@ func TestSeedMatters(t *testing.T) {
 	}
 }
 
-// plainRequest is a request as it will be asked, all that is a matter of the
-// reader left out.
+// plainRequest returns a request without the fields that depend on the reader.
 func plainRequest(t *testing.T, q tacho.Request) tacho.Request {
 	t.Helper()
-	q.InputTokens = 0 // it is counted anew
+	q.InputTokens = 0 // counted again by the reader
 	if a := q.Input.Audio; a != nil {
-		q.Input.Audio = &tacho.Audio{Name: filepath.Ext(a.Name), Data: a.Data} // a data address tells the type alone
+		q.Input.Audio = &tacho.Audio{Name: filepath.Ext(a.Name), Data: a.Data} // a data URL contains only the type
 	}
 	if q.Extra != nil {
 		b, err := json.Marshal(q.Extra)
@@ -220,7 +220,8 @@ func plainRequest(t *testing.T, q tacho.Request) tacho.Request {
 	return q
 }
 
-// What is written of any dataset, custom reads back as it was.
+// TestEveryKindIsReadBack checks that the custom dataset reads back the sessions of any
+// dataset.
 func TestEveryKindIsReadBack(t *testing.T) {
 	all := samples(t)
 	for _, kind := range workload.Kinds {
@@ -234,7 +235,7 @@ func TestEveryKindIsReadBack(t *testing.T) {
 			}
 			read := workload.Options{Path: write(t, "w.jsonl", file.String()), Output: workload.Fixed(-1), Messages: o.Messages, Media: o.Media, Audio: o.Audio}
 			if want[0].Turns[0].Request.MaxTokens == 0 {
-				read.Output = workload.Fixed(0) // nothing is generated
+				read.Output = workload.Fixed(0) // no output
 			}
 			got := sessions(t, make1(t, "custom", read))
 			for _, list := range [][]tacho.Session{want, got} {

@@ -10,36 +10,36 @@ import (
 	"strconv"
 	"strings"
 
-	"tacho/internal/rows"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho/internal/rows"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// A Length is a number of tokens: always the same one, or one drawn anew for
-// each request. Its zero value is the constant 0. It is written as
+// Length is a number of tokens: a constant, or a distribution from which each request
+// draws. Its zero value is the constant 0. It is written as
 //
 //	1024                       the number itself
-//	uniform(100,2000)          every number from 100 to 2000 alike
+//	uniform(100,2000)          uniform from 100 to 2000
 //	normal(1000,200)           mean and standard deviation
 //	lognormal(600,0.8)         median, and standard deviation of the logarithm
 //	gamma(2,800)               shape and mean
 //	zipf(1.2,4000)             exponent and largest number
 //	file(lengths.csv)          a histogram: lines of LENGTH,WEIGHT or LOW-HIGH,WEIGHT
 //
-// A colon may stand for the brackets (normal:1000,200), one letter for the
-// name (N(1000,200)), and [LOW,HIGH] behind it keeps what is drawn in bounds.
+// A colon may replace the parentheses (normal:1000,200), one letter may replace the name
+// (N(1000,200)), and [LOW,HIGH] at the end limits the drawn values.
 type Length struct {
-	kind      *lengthKind // nil is a constant
-	a, b      float64     // its parameters; a is the constant
-	low, high int         // bounds; high 0 is none
-	sums      []float64   // running sum of the weights of table
-	table     []bin       // what a drawn weight stands for
-	text      string      // as it was written
+	kind      *lengthKind // nil for a constant
+	a, b      float64     // parameters; a is the constant
+	low, high int         // limits; high 0 means unlimited
+	sums      []float64   // cumulative weights of table
+	table     []bin       // bins of the histogram
+	text      string      // original text
 }
 
-// A bin is a range of lengths that are equally likely.
+// bin is a range of equally likely lengths.
 type bin struct{ low, high int }
 
-// A lengthKind is one distribution.
+// lengthKind is one distribution.
 type lengthKind struct {
 	name, letter string
 	params       int
@@ -51,41 +51,41 @@ var lengthKinds = []lengthKind{
 	{"constant", "d", 1, nil, func(l *Length, _ *rand.Rand) float64 { return l.a }},
 	{"uniform", "u", 2, func(a, b float64) error {
 		if a > b || a != math.Trunc(a) || b != math.Trunc(b) {
-			return fmt.Errorf("from %v to %v: write two whole numbers, the smaller first", a, b)
+			return fmt.Errorf("from %v to %v: write two integers, the smaller first", a, b)
 		}
 		return nil
 	}, func(l *Length, r *rand.Rand) float64 { return l.a + float64(r.IntN(int(l.b-l.a)+1)) }},
 	{"normal", "n", 2, nil, func(l *Length, r *rand.Rand) float64 { return l.a + l.b*r.NormFloat64() }},
 	{"lognormal", "l", 2, func(a, _ float64) error {
-		return above0("a median", a)
+		return positive("a median", a)
 	}, func(l *Length, r *rand.Rand) float64 { return l.a * math.Exp(l.b*r.NormFloat64()) }},
 	{"gamma", "g", 2, func(a, b float64) error {
-		return cmpErr(above0("a shape", a), above0("a mean", b))
+		return firstError(positive("a shape", a), positive("a mean", b))
 	}, func(l *Length, r *rand.Rand) float64 { return stat.Gamma(r, l.a) * l.b / l.a }},
 	{"zipf", "z", 2, func(a, b float64) error {
-		if b != math.Trunc(b) || b < 1 || b > MostRanks {
-			return fmt.Errorf("largest number %v: write a whole number from 1 to %d", b, MostRanks)
+		if b != math.Trunc(b) || b < 1 || b > MaxRanks {
+			return fmt.Errorf("largest number %v: write an integer from 1 to %d", b, MaxRanks)
 		}
-		return above0("an exponent", a)
+		return positive("an exponent", a)
 	}, func(l *Length, r *rand.Rand) float64 { return float64(1 + pick(l.sums, r)) }},
 }
 
 const (
-	// MostRanks bounds what Zipf's law chooses from.
-	MostRanks = 1 << 20
-	// MostTokens bounds a length: no model takes longer prompts, and they are
-	// made in memory.
-	MostTokens = 1 << 24
+	// MaxRanks limits the number of ranks of a Zipf distribution.
+	MaxRanks = 1 << 20
+	// MaxTokens limits a length. No model takes longer prompts, and prompts are made in
+	// memory.
+	MaxTokens = 1 << 24
 )
 
-func above0(what string, v float64) error {
+func positive(what string, v float64) error {
 	if !(v > 0) {
-		return fmt.Errorf("%s of %v: it must be above 0", what, v)
+		return fmt.Errorf("%s of %v must be above 0", what, v)
 	}
 	return nil
 }
 
-func cmpErr(errs ...error) error {
+func firstError(errs ...error) error {
 	i := slices.IndexFunc(errs, func(err error) bool { return err != nil })
 	if i < 0 {
 		return nil
@@ -93,13 +93,13 @@ func cmpErr(errs ...error) error {
 	return errs[i]
 }
 
-// Fixed is the length that is always n.
+// Fixed returns the constant length n.
 func Fixed(n int) Length { return Length{a: float64(n)} }
 
-// Constant is the length where it is always the same.
+// Constant returns the length, and whether it is constant.
 func (l Length) Constant() (n int, ok bool) { return int(l.a), l.kind == nil && l.table == nil }
 
-// Draw is one length, at least least. A constant draws nothing from r.
+// Draw draws a length, at least least. A constant does not use r.
 func (l *Length) Draw(r *rand.Rand, least int) int {
 	n := int(l.a)
 	switch {
@@ -107,7 +107,7 @@ func (l *Length) Draw(r *rand.Rand, least int) int {
 		b := l.table[pick(l.sums, r)]
 		n = b.low + r.IntN(b.high-b.low+1)
 	case l.kind != nil:
-		n = int(min(math.Round(l.kind.draw(l, r)), MostTokens))
+		n = int(min(math.Round(l.kind.draw(l, r)), MaxTokens))
 	}
 	if l.high > 0 {
 		n = min(max(n, l.low), l.high)
@@ -115,9 +115,8 @@ func (l *Length) Draw(r *rand.Rand, least int) int {
 	return max(n, least)
 }
 
-// around is the length that varies by ratio around a constant: from
-// floor(n(1-ratio)) to ceil(n(1+ratio)), but not below least, each equally
-// likely.
+// around returns a uniform distribution around a constant n: from floor(n(1-ratio)), but
+// at least least, to ceil(n(1+ratio)).
 func (l Length) around(ratio float64, least int) (Length, error) {
 	n, constant := l.Constant()
 	switch {
@@ -126,15 +125,16 @@ func (l Length) around(ratio float64, least int) (Length, error) {
 	case ratio == 0:
 		return l, nil
 	case !constant:
-		return l, fmt.Errorf("a range ratio of %v goes with a plain number, not with %v", ratio, l)
+		return l, fmt.Errorf("a range ratio of %v needs a constant length, not %v", ratio, l)
 	}
 	low := max(math.Floor(float64(n)*(1-ratio)), float64(least))
 	high := max(math.Ceil(float64(n)*(1+ratio)), low)
 	return Length{kind: lengthNamed("uniform"), a: low, b: high, text: fmt.Sprintf("uniform(%v,%v)", low, high)}, nil
 }
 
-// least is the smallest length that can be drawn, 0 where that is not bounded.
-func (l *Length) least() int {
+// minimum returns the smallest length Draw can return, or 0 if the distribution has no
+// lower limit.
+func (l *Length) minimum() int {
 	n := 0
 	switch {
 	case l.table != nil:
@@ -147,7 +147,7 @@ func (l *Length) least() int {
 	return max(n, l.low)
 }
 
-// String is the length as a flag takes it.
+// String returns the length in flag format.
 func (l Length) String() string {
 	if l.text != "" {
 		return l.text
@@ -158,7 +158,7 @@ func (l Length) String() string {
 // MarshalText implements encoding.TextMarshaler.
 func (l Length) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
 
-// MarshalJSON writes a constant as a number, as a manifest always had it.
+// MarshalJSON writes a constant as a number, for compatibility with existing manifests.
 func (l Length) MarshalJSON() ([]byte, error) {
 	if n, ok := l.Constant(); ok {
 		return strconv.AppendInt(nil, int64(n), 10), nil
@@ -170,12 +170,12 @@ func (l Length) MarshalJSON() ([]byte, error) {
 func (l *Length) UnmarshalText(b []byte) error {
 	text := strings.TrimSpace(string(b))
 	n, err := strconv.Atoi(text)
-	if err == nil && n <= MostTokens && n >= -MostTokens {
+	if err == nil && n <= MaxTokens && n >= -MaxTokens {
 		*l = Fixed(n)
 		return nil
 	}
 	if err == nil || errors.Is(err, strconv.ErrRange) {
-		return fmt.Errorf("length %s: write %d at most", text, MostTokens)
+		return fmt.Errorf("length %s: must be at most %d", text, MaxTokens)
 	}
 	name, rest, ok := cutAny(text, "(:")
 	if !ok {
@@ -222,7 +222,7 @@ func (l *Length) parse(name, args string) error {
 		for _, k := range lengthKinds {
 			names = append(names, k.name)
 		}
-		return fmt.Errorf("no distribution is called %q (have %s)", name, strings.Join(names, ", "))
+		return fmt.Errorf("unknown distribution %q, choose from %s", name, strings.Join(names, ", "))
 	}
 	parts := strings.Split(args, ",")
 	if len(parts) != k.params {
@@ -230,8 +230,8 @@ func (l *Length) parse(name, args string) error {
 	}
 	for i, p := range []*float64{&l.a, &l.b}[:k.params] {
 		v, err := strconv.ParseFloat(strings.TrimSpace(parts[i]), 64)
-		if err != nil || !(v >= 0 && v <= MostTokens) {
-			return fmt.Errorf("%q is not a number from 0 to %d", parts[i], MostTokens)
+		if err != nil || !(v >= 0 && v <= MaxTokens) {
+			return fmt.Errorf("%q is not a number from 0 to %d", parts[i], MaxTokens)
 		}
 		*p = v
 	}
@@ -255,7 +255,7 @@ func (l *Length) bound(text string) error {
 	var err [2]error
 	l.low, err[0] = strconv.Atoi(strings.TrimSpace(low))
 	l.high, err[1] = strconv.Atoi(strings.TrimSpace(high))
-	if !ok || err[0] != nil || err[1] != nil || l.low < 0 || l.high < max(l.low, 1) || l.high > MostTokens {
+	if !ok || err[0] != nil || err[1] != nil || l.low < 0 || l.high < max(l.low, 1) || l.high > MaxTokens {
 		return fmt.Errorf("bounds [%s: write [LOW,HIGH], as in [1,4096]", text)
 	}
 	return nil
@@ -284,7 +284,7 @@ func (l *Length) readFile(path string) error {
 		return err
 	}
 	if len(l.table) == 0 {
-		return fmt.Errorf("%s has no weight above 0 in it: write lines of LENGTH,WEIGHT", path)
+		return fmt.Errorf("%s contains no weight above 0; write lines of LENGTH,WEIGHT", path)
 	}
 	return nil
 }
@@ -292,7 +292,7 @@ func (l *Length) readFile(path string) error {
 func parseBin(text string) (b bin, weight float64, err error) {
 	fields := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(", \t;", r) })
 	if len(fields) == 1 {
-		fields = append(fields, "1") // a plain list of lengths that were seen
+		fields = append(fields, "1") // a plain list of observed lengths
 	}
 	if len(fields) != 2 {
 		return b, 0, fmt.Errorf("%q: write LENGTH,WEIGHT or LOW-HIGH,WEIGHT", text)
@@ -305,23 +305,23 @@ func parseBin(text string) (b bin, weight float64, err error) {
 	b.low, errs[0] = strconv.Atoi(low)
 	b.high, errs[1] = strconv.Atoi(high)
 	weight, errs[2] = strconv.ParseFloat(fields[1], 64)
-	if cmpErr(errs[:]...) != nil || b.low < 0 || b.high < b.low || b.high > MostTokens || !(weight >= 0) || math.IsInf(weight, 0) {
+	if firstError(errs[:]...) != nil || b.low < 0 || b.high < b.low || b.high > MaxTokens || !(weight >= 0) || math.IsInf(weight, 0) {
 		return b, 0, fmt.Errorf("%q: write LENGTH,WEIGHT or LOW-HIGH,WEIGHT", text)
 	}
 	return b, weight, nil
 }
 
-// pick is an index, each as likely as its part of the running sums says.
+// pick returns a random index with the probabilities given by cumulative sums.
 func pick(sums []float64, r *rand.Rand) int {
 	at := r.Float64() * sums[len(sums)-1]
 	i, found := slices.BinarySearch(sums, at)
 	if found {
-		i++ // a sum belongs to what comes after it
+		i++ // at == sums[i] belongs to the next index
 	}
 	return min(i, len(sums)-1)
 }
 
-// zipfSums are the running sums of 1/k^s for k = 1..n.
+// zipfSums returns the cumulative sums of 1/k^s for k = 1..n.
 func zipfSums(s float64, n int) []float64 {
 	sums, sum := make([]float64, n), 0.0
 	for k := range sums {

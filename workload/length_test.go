@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"tacho/workload"
+	"github.com/tacho-bench/tacho/workload"
 )
 
 func length(t *testing.T, text string) workload.Length {
@@ -18,7 +18,8 @@ func length(t *testing.T, text string) workload.Length {
 	return l
 }
 
-// Each distribution has the mean it promises, within five standard errors.
+// TestLengthsHaveTheirMeans checks the mean of each distribution within five standard
+// errors.
 func TestLengthsHaveTheirMeans(t *testing.T) {
 	file := write(t, "h.csv", "10,1\n100-199,3\n")
 	for _, c := range []struct {
@@ -69,13 +70,13 @@ func TestBadLengths(t *testing.T) {
 		"normal(1)":        "normal takes 2 numbers",
 		"normal(1,x)":      "is not a number",
 		"normal(-1,2)":     "is not a number from 0 to",
-		"unifrom(1,2)":     "no distribution is called",
+		"unifrom(1,2)":     "unknown distribution",
 		"uniform(5,2)":     "the smaller first",
 		"gamma(0,5)":       "above 0",
 		"zipf(1,9999999)":  "from 1 to",
 		"normal(1,2)[5,2]": "write [LOW,HIGH]",
 		"file(/none)":      "no such file",
-		"99999999999":      "write 16777216 at most",
+		"99999999999":      "must be at most 16777216",
 		"file(" + write(t, "x.csv", "1,2,3\n") + ")": "x.csv:1:",
 		"file(" + write(t, "y.csv", "5,0\n") + ")":   "no weight",
 	} {

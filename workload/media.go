@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"tacho"
-	"tacho/internal/wholefile"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/atomicfile"
 )
 
-// A part is one piece of a message, in OpenAI's words, and in vLLM's for videos.
+// part is one content part of a message in OpenAI's format; videos use vLLM's extension.
 type part struct {
 	Type  string         `json:"type"`
 	Text  string         `json:"text,omitempty"`
@@ -32,15 +32,15 @@ func videoPart(url string) part {
 	return part{Type: "video_url", Video: map[string]any{"url": url}}
 }
 
-func soundPart(a *tacho.Audio) part {
-	return part{Type: "input_audio", Audio: map[string]any{"data": base64.StdEncoding.EncodeToString(a.Data), "format": soundFormat(a)}}
+func audioPart(a *tacho.Audio) part {
+	return part{Type: "input_audio", Audio: map[string]any{"data": base64.StdEncoding.EncodeToString(a.Data), "format": audioFormat(a)}}
 }
 
 func dataURL(mime string, data []byte) string {
 	return "data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(data)
 }
 
-// userMessage is a message of the user that has parts.
+// userMessage returns a user message with content parts.
 func userMessage(parts []part) (tacho.Message, error) {
 	m := tacho.Message{Role: "user"}
 	for _, p := range parts {
@@ -54,18 +54,18 @@ func userMessage(parts []part) (tacho.Message, error) {
 	return m, err
 }
 
-// setSound makes a sound the input of a request: to be written down, where the
-// backend does that, or in a message beside a text.
-func setSound(q *tacho.Request, text string, sound *tacho.Audio, o Options) error {
-	q.InputTokens, q.AudioS = 0, soundSeconds(sound.Data)
+// setAudio makes audio the input of a request: as a transcription request if the backend
+// transcribes, otherwise as a message next to a text.
+func setAudio(q *tacho.Request, text string, audio *tacho.Audio, o Options) error {
+	q.InputTokens, q.AudioS = 0, audioSeconds(audio.Data)
 	switch {
 	case o.Audio:
-		q.Input = tacho.Input{Audio: sound}
+		q.Input = tacho.Input{Audio: audio}
 		return nil
 	case !o.Media:
-		return errors.New("audio needs a backend that takes it, such as openai-audio or openai-chat")
+		return errors.New("audio needs a backend that accepts it, such as openai-audio or openai-chat")
 	}
-	parts := []part{soundPart(sound)}
+	parts := []part{audioPart(audio)}
 	if text != "" {
 		parts = []part{textPart(text), parts[0]}
 	}
@@ -74,9 +74,8 @@ func setSound(q *tacho.Request, text string, sound *tacho.Audio, o Options) erro
 	return err
 }
 
-// imageAddress is where the server finds a picture. With send files of this
-// machine are sent along, and otherwise they are named: the server must have
-// them too.
+// imageAddress returns the URL of an image for the server. If send is set, local files
+// are sent as data URLs; otherwise the server must have the same files.
 func imageAddress(where string, send bool) (string, error) {
 	path, isFile := strings.CutPrefix(where, "file://")
 	switch {
@@ -88,15 +87,14 @@ func imageAddress(where string, send bool) (string, error) {
 		full, err := filepath.Abs(path)
 		return "file://" + full, err
 	}
-	b, err := wholefile.Read(path)
+	b, err := atomicfile.Read(path)
 	if err != nil {
 		return "", fmt.Errorf("image: %w", err)
 	}
 	return dataURL(imageType(path, b), b), nil
 }
 
-// imageType is the MIME type of a picture, by what is in it, or else by its
-// name.
+// imageType returns the MIME type of an image, by its contents or else by its name.
 func imageType(path string, data []byte) string {
 	if found := http.DetectContentType(data); strings.HasPrefix(found, "image/") {
 		return found
@@ -108,8 +106,8 @@ func imageType(path string, data []byte) string {
 	return "image/" + kind
 }
 
-// contentParts are the parts of a line of custom_image: texts and images in
-// any order, an image as {"type":"image","image":WHERE} or as OpenAI has it.
+// contentParts parses the content of a custom_image line: texts and images in any order.
+// An image is {"type":"image","image":WHERE} or in OpenAI's format.
 func contentParts(content json.RawMessage, send bool) ([]part, error) {
 	var list []struct {
 		Type  string          `json:"type"`
@@ -118,7 +116,7 @@ func contentParts(content json.RawMessage, send bool) ([]part, error) {
 		URL   json.RawMessage `json:"image_url"`
 	}
 	if err := json.Unmarshal(content, &list); err != nil {
-		return nil, fmt.Errorf(`"content" is no list of parts: %w`, err)
+		return nil, fmt.Errorf(`"content" is not a list of parts: %w`, err)
 	}
 	var out []part
 	for i, p := range list {
@@ -136,7 +134,7 @@ func contentParts(content json.RawMessage, send bool) ([]part, error) {
 				return nil, fmt.Errorf(`part %d: "image_url" is neither an address nor an object with a "url": %w`, i, err)
 			}
 		default:
-			return nil, fmt.Errorf("part %d has type %q: text, image and image_url are known", i, p.Type)
+			return nil, fmt.Errorf("part %d has the unknown type %q; use text, image or image_url", i, p.Type)
 		}
 		where, _ := image["url"].(string)
 		if where == "" {
@@ -151,17 +149,17 @@ func contentParts(content json.RawMessage, send bool) ([]part, error) {
 	return out, nil
 }
 
-// clientImage is imageAddress for those who want all data sent along, and
-// nothing fetched by the server.
+// clientImage is imageAddress for users who want all data sent by the client. It rejects
+// images the server would have to fetch.
 func clientImage(where string, send bool) (string, error) {
 	address, err := imageAddress(where, send)
 	if err == nil && send && !strings.HasPrefix(address, "data:") {
-		err = fmt.Errorf("%q is on another machine: download it, or leave out --custom-ensure-client-side-data", where)
+		err = fmt.Errorf("%q is on another machine; download it, or remove --custom-ensure-client-side-data", where)
 	}
 	return address, err
 }
 
-// messageSeconds is how long the sounds in a message are.
+// messageSeconds returns the total length of the audio in a message.
 func messageSeconds(m *tacho.Message) float64 {
 	if !strings.Contains(string(m.Raw), `"input_audio"`) {
 		return 0
@@ -174,11 +172,11 @@ func messageSeconds(m *tacho.Message) float64 {
 		} `json:"content"`
 	}
 	if json.Unmarshal(m.Raw, &all) != nil {
-		return 0 // it is the server's to complain about
+		return 0 // invalid messages are left for the server to reject
 	}
 	sum := 0.0
 	for _, p := range all.Content {
-		sum += soundSeconds(p.Audio.Data)
+		sum += audioSeconds(p.Audio.Data)
 	}
 	return sum
 }

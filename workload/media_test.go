@@ -20,9 +20,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
 
-	"tacho"
-	"tacho/token"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/token"
+	"github.com/tacho-bench/tacho/workload"
 )
 
 func buckets(t *testing.T, text string) workload.Buckets {
@@ -34,7 +34,7 @@ func buckets(t *testing.T, text string) workload.Buckets {
 	return b
 }
 
-// urls are the addresses of a message's pictures and films.
+// urls returns the URLs of the images and videos of a request.
 func urls(t *testing.T, q *tacho.Request) (images, videos []string) {
 	t.Helper()
 	var m struct {
@@ -57,8 +57,8 @@ func urls(t *testing.T, q *tacho.Request) (images, videos []string) {
 	return images, videos
 }
 
-// The rule of the reference: so many items, drawn by their shares, and when
-// there are as many of one sort as may be, only of the other.
+// TestRandomLimits checks the rule of the reference: items are drawn by their weights,
+// and a type of media at its limit is not drawn again.
 func TestRandomLimits(t *testing.T) {
 	shapes := buckets(t, "{(16,24,1):0.2, (32,16,3):0.8}")
 	draw := func(o workload.ImageOptions) map[[2]int]int {
@@ -88,7 +88,8 @@ func TestRandomLimits(t *testing.T) {
 	}
 }
 
-// A limit that is not named is the default, and a wrong one changes nothing.
+// TestMediaLimits checks that a missing limit keeps its default and that an invalid one
+// changes nothing.
 func TestMediaLimits(t *testing.T) {
 	for text, want := range map[string]workload.MediaLimits{
 		`{}`: {Images: 255, Videos: 1}, `{"image":3}`: {Images: 3, Videos: 1}, `{"video":0,"image":1e2}`: {Images: 100},
@@ -99,7 +100,7 @@ func TestMediaLimits(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		`{"smell":1}`: "image and video can be", `{"image":1.5}`: "to a whole number", `{"video":1001}`: "at most 1000", `{"image":-1}`: "whole number", `3`: "JSON object", `{"image":"x"}`: "JSON object",
+		`{"smell":1}`: "set only image and video", `{"image":1.5}`: "to an integer", `{"video":1001}`: "at most 1000", `{"image":-1}`: "integer", `3`: "JSON object", `{"image":"x"}`: "JSON object",
 	} {
 		got := workload.MediaLimits{Images: 7}
 		if err := got.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), want) || got.Images != 7 {
@@ -108,9 +109,9 @@ func TestMediaLimits(t *testing.T) {
 	}
 }
 
-// A film has as many frames as asked, each a picture of the size asked, where
-// the tables of the file say.
-func TestFilm(t *testing.T) {
+// TestVideo checks that a video contains the requested number of frames, each an image of the
+// requested size at the offset given by the file's tables.
+func TestVideo(t *testing.T) {
 	w := make1(t, "random_mm", workload.Options{
 		Input: workload.Fixed(4), Output: workload.Fixed(1), Media: true,
 		Images: workload.ImageOptions{Base: 1, Videos: 1, Buckets: buckets(t, "{(30,46,5):1}")},
@@ -165,8 +166,8 @@ func atom(t *testing.T, data []byte, path ...string) []byte {
 	return data
 }
 
-// Where a backend takes sound alone, the noise is all that is sent.
-func TestRandomSound(t *testing.T) {
+// TestRandomAudio checks that a backend for audio gets only the noise.
+func TestRandomAudio(t *testing.T) {
 	o := workload.Options{Input: workload.Fixed(12), Output: workload.Fixed(9), Audio: true, Images: workload.ImageOptions{Base: 1, Images: 1, Buckets: buckets(t, "{(8,8,1):1}"), AudioMS: workload.Fixed(1500)}}
 	qs := requests(t, make1(t, "random-mm", o), 2)
 	a, b := qs[0].Input.Audio, qs[1].Input.Audio
@@ -185,7 +186,7 @@ func TestRandomSound(t *testing.T) {
 	}
 }
 
-// Files of 0.75 s that other programs wrote.
+// TestCustomAudio reads files of 0.75 s written by other programs.
 func TestCustomAudio(t *testing.T) {
 	file := func(name string) string { return filepath.Join("testdata", name) }
 	lines := fmt.Sprintf("{\"prompt\":\"say it\",\"audio\":%q}\n{\"audio\":%q}\n{\"audio\":%q}\n{\"audio\":%q}\n", file("tone.wav"), file("tone.flac"), file("tone.mp3"), file("tone.ogg"))
@@ -207,7 +208,7 @@ func TestCustomAudio(t *testing.T) {
 			t.Errorf("%s: %v s, %+v", want.name, q.AudioS, q.Input)
 		}
 	}
-	if notes := strings.Join(w.Notes(), " "); !strings.Contains(notes, "of 1 sounds the length is not known") || !strings.Contains(notes, "WAV, FLAC and MP3") {
+	if notes := strings.Join(w.Notes(), " "); !strings.Contains(notes, "the length of 1 audio inputs is unknown") || !strings.Contains(notes, "WAV, FLAC and MP3") {
 		t.Errorf("notes %q", notes)
 	}
 	chat := requests(t, make1(t, "custom-audio", workload.Options{Path: path, Output: workload.Fixed(7), Media: true, Messages: true}), 4)
@@ -229,18 +230,18 @@ func TestMediaErrors(t *testing.T) {
 		kind string
 		o    workload.Options
 	}{
-		"a.jsonl:1: no \"audio\"":         {"custom_audio", workload.Options{Audio: true, Path: write(t, "a.jsonl", `{"prompt":"x"}`)}},
-		"b.jsonl:1: stat /none.wav":       {"custom_audio", workload.Options{Audio: true, Path: write(t, "b.jsonl", `{"audio":"/none.wav"}`)}},
-		"such as openai-audio":            {"custom_audio", workload.Options{Messages: true, Path: write(t, "c.jsonl", `{"audio":"/none.wav"}`)}},
-		"neither \"image_files\"":         {"custom_image", workload.Options{Media: true, Path: write(t, "d.jsonl", `{"prompt":"x"}`)}},
-		"e.jsonl:1: stat /none.png":       {"custom_image", workload.Options{Media: true, Path: write(t, "e.jsonl", `{"prompt":"x","image_files":["/none.png"]}`)}},
-		`part 0 has type "smell"`:         {"custom_image", workload.Options{Media: true, Path: write(t, "f.jsonl", `{"content":[{"type":"smell"}]}`)}},
-		"such as openai-chat":             {"custom_image", workload.Options{Messages: true, Path: write(t, "g.jsonl", fmt.Sprintf(`{"prompt":"x","image_files":[%q]}`, picture))}},
-		"part 0 has no image":             {"custom_image", workload.Options{Media: true, Path: write(t, "h.jsonl", `{"content":[{"type":"image"}]}`)}},
-		"with images in them":             {"custom", workload.Options{Messages: true, Path: write(t, "i.jsonl", fmt.Sprintf(`{"prompt":"x","images":[%q]}`, picture))}},
-		"messages with images need":       {"custom", workload.Options{Path: write(t, "j.jsonl", `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:,"}}]}]}`)}},
-		"audio: \"data:image/png;base64,": {"custom_audio", workload.Options{Audio: true, Path: write(t, "k.jsonl", `{"audio":"data:image/png;base64,AAAA"}`)}},
-		"is on another machine":           {"custom_image", workload.Options{Media: true, SendFiles: true, Path: write(t, "l.jsonl", `{"prompt":"x","image_files":["http://127.0.0.1/x.png"]}`)}},
+		"a.jsonl:1: no \"audio\"":             {"custom_audio", workload.Options{Audio: true, Path: write(t, "a.jsonl", `{"prompt":"x"}`)}},
+		"b.jsonl:1: stat /none.wav":           {"custom_audio", workload.Options{Audio: true, Path: write(t, "b.jsonl", `{"audio":"/none.wav"}`)}},
+		"such as openai-audio":                {"custom_audio", workload.Options{Messages: true, Path: write(t, "c.jsonl", `{"audio":"/none.wav"}`)}},
+		"neither \"image_files\"":             {"custom_image", workload.Options{Media: true, Path: write(t, "d.jsonl", `{"prompt":"x"}`)}},
+		"e.jsonl:1: stat /none.png":           {"custom_image", workload.Options{Media: true, Path: write(t, "e.jsonl", `{"prompt":"x","image_files":["/none.png"]}`)}},
+		`part 0 has the unknown type "smell"`: {"custom_image", workload.Options{Media: true, Path: write(t, "f.jsonl", `{"content":[{"type":"smell"}]}`)}},
+		"such as openai-chat":                 {"custom_image", workload.Options{Messages: true, Path: write(t, "g.jsonl", fmt.Sprintf(`{"prompt":"x","image_files":[%q]}`, picture))}},
+		"part 0 has no image":                 {"custom_image", workload.Options{Media: true, Path: write(t, "h.jsonl", `{"content":[{"type":"image"}]}`)}},
+		"accepts them in messages":            {"custom", workload.Options{Messages: true, Path: write(t, "i.jsonl", fmt.Sprintf(`{"prompt":"x","images":[%q]}`, picture))}},
+		"messages with images need":           {"custom", workload.Options{Path: write(t, "j.jsonl", `{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:,"}}]}]}`)}},
+		"audio: \"data:image/png;base64,":     {"custom_audio", workload.Options{Audio: true, Path: write(t, "k.jsonl", `{"audio":"data:image/png;base64,AAAA"}`)}},
+		"is on another machine":               {"custom_image", workload.Options{Media: true, SendFiles: true, Path: write(t, "l.jsonl", `{"prompt":"x","image_files":["http://127.0.0.1/x.png"]}`)}},
 	} {
 		k, err := workload.Find(c.kind)
 		if err != nil {
@@ -257,8 +258,8 @@ func TestMediaErrors(t *testing.T) {
 	}
 }
 
-// The lines of the reference: files are named to the server, unless they are to
-// be sent; parts keep their order and what else they have.
+// TestCustomImage checks the line format of the reference: files are named to the server
+// unless they should be sent, and parts keep their order and their other fields.
 func TestCustomImage(t *testing.T) {
 	var png bytes.Buffer
 	if err := jpeg.Encode(&png, image.NewGray(image.Rect(0, 0, 2, 2)), nil); err != nil {
@@ -286,8 +287,8 @@ func TestCustomImage(t *testing.T) {
 	}
 }
 
-// Rows as speech sets of the hub have them: what is in the file, its path, and
-// the words that nobody is to send.
+// TestHuggingFaceAudio reads rows of speech datasets: the bytes of the file, its path,
+// and the transcript, which is not sent.
 func TestHuggingFaceAudio(t *testing.T) {
 	type file struct {
 		Bytes []byte `parquet:"bytes,optional"`
@@ -330,12 +331,12 @@ func TestHuggingFaceAudio(t *testing.T) {
 	if a := q[0].Input.Audio; a == nil || a.Name != "1.flac" || !bytes.Equal(a.Data, flac) || q[0].MaxTokens != 1024 || q[1].Input.Audio.Name != "audio.wav" {
 		t.Errorf("%+v", q[0])
 	}
-	o.Sounds = workload.SoundOptions{MinS: 0.1, MaxS: 0.5}
+	o.AudioLimits = workload.AudioLimits{MinS: 0.1, MaxS: 0.5}
 	w = make1(t, "hf", o)
-	if got, notes := seconds(w), strings.Join(w.Notes(), " "); !slices.Equal(got, []float64{0.25}) || !strings.Contains(notes, "1 sounds were left out: they are not between 0.1 and 0.5") || !strings.Contains(notes, "1 sounds were left out: how long") {
+	if got, notes := seconds(w), strings.Join(w.Notes(), " "); !slices.Equal(got, []float64{0.25}) || !strings.Contains(notes, "1 audio inputs not between 0.1 and 0.5 s were left out") || !strings.Contains(notes, "1 audio inputs of unknown length were left out") {
 		t.Errorf("%v, %q", got, notes)
 	}
-	o.Sounds = workload.SoundOptions{MinS: 0.5}
+	o.AudioLimits = workload.AudioLimits{MinS: 0.5}
 	if got := seconds(make1(t, "hf", o)); !slices.Equal(got, []float64{0.75}) {
 		t.Errorf("%v", got)
 	}
@@ -343,7 +344,7 @@ func TestHuggingFaceAudio(t *testing.T) {
 	if q := requests(t, make1(t, "hf", o), 1)[0]; !strings.Contains(string(q.Input.Messages[0].Raw), `"format":"flac"`) || q.MaxTokens != 5 || q.AudioS != 0.75 {
 		t.Errorf("%+v", q)
 	}
-	// A backend of text is sent the text, as of any other set.
+	// A text backend gets the text, as with any other dataset.
 	if q := requests(t, make1(t, "hf", workload.Options{Path: path, Output: workload.Fixed(5)}), 1)[0]; q.Input.Text != "one" {
 		t.Errorf("%+v", q)
 	}
@@ -369,7 +370,8 @@ func TestHuggingFaceImages(t *testing.T) {
 	}
 }
 
-// What data --write keeps of sounds and pictures, custom reads back.
+// TestMediaIsReadBack checks that the custom dataset reads back the audio and images
+// written by data --write.
 func TestMediaIsReadBack(t *testing.T) {
 	images := workload.ImageOptions{Base: 1, Images: 1, Buckets: buckets(t, "{(8,8,1):1}"), AudioMS: workload.Fixed(100)}
 	for name, o := range map[string]workload.Options{

@@ -7,25 +7,26 @@ import (
 	"maps"
 	"math"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// A Class is one part of a mix.
+// Class is one part of a mix.
 type Class struct {
 	Workload
 	Weight   float64
-	Label    string // the report splits by it
-	Model    string // adapter or model; empty is the run's
+	Label    string // value of the "class" label in reports
+	Model    string // adapter or model; empty means the model of the run
 	Priority *int   // sent as priority
 	Header   []tacho.Label
 }
 
-// Mix deals sessions out to the classes by their weights. It deals in rounds: in
-// each, every class has exactly its part, in an order that the seed gives. So the
-// class of session i, and its number there, follow from i.
+// Mix assigns sessions to the classes by weight. It works in rounds: each round contains
+// every class exactly in proportion to its weight, in an order drawn from the seed. The
+// class of session i, and its number within the class, therefore depend only on the seed
+// and i.
 func Mix(seed uint64, classes []Class) (Workload, error) {
 	if len(classes) == 0 {
-		return nil, errors.New("a mix of nothing")
+		return nil, errors.New("the mix is empty")
 	}
 	m := &mixed{seed: seed, classes: classes}
 	weights, err := wholeWeights(classes)
@@ -35,22 +36,21 @@ func Mix(seed uint64, classes []Class) (Workload, error) {
 	m.weights = weights
 	for c, n := range weights {
 		for range n {
-			m.deal = append(m.deal, c)
+			m.slots = append(m.slots, c)
 		}
 	}
 	return m, nil
 }
 
-// finestWeights is how many sessions a round has if the weights are not small
-// whole numbers.
-const finestWeights = 1000
+// roundSize is the number of sessions in a round if the weights are not small integers.
+const roundSize = 1000
 
-// wholeWeights are the weights as small whole numbers.
+// wholeWeights converts the weights to small integers.
 func wholeWeights(classes []Class) ([]int, error) {
 	sum, isWhole := 0.0, true
 	for _, c := range classes {
 		if !(c.Weight > 0) || math.IsInf(c.Weight, 0) {
-			return nil, fmt.Errorf("class %s has the weight %v: it must be above 0", c.Label, c.Weight)
+			return nil, fmt.Errorf("class %s: weight %v must be above 0", c.Label, c.Weight)
 		}
 		sum += c.Weight
 		isWhole = isWhole && c.Weight == math.Trunc(c.Weight)
@@ -59,8 +59,8 @@ func wholeWeights(classes []Class) ([]int, error) {
 	common := 0
 	for i, c := range classes {
 		n := c.Weight
-		if !isWhole || sum > finestWeights {
-			n = math.Max(math.Round(c.Weight/sum*finestWeights), 1)
+		if !isWhole || sum > roundSize {
+			n = math.Max(math.Round(c.Weight/sum*roundSize), 1)
 		}
 		out[i] = int(n)
 		common = gcd(common, out[i])
@@ -82,25 +82,24 @@ type mixed struct {
 	seed    uint64
 	classes []Class
 	weights []int
-	deal    []int // the class of each session of a round, before it is shuffled
+	slots   []int // class of each session of a round, before shuffling
 }
 
-// place is the class of session i and its number in that class.
+// place returns the class of session i and its number within the class.
 func (m *mixed) place(i uint64) (class int, at uint64) {
-	round, k := i/uint64(len(m.deal)), int(i%uint64(len(m.deal)))
-	order := rngOf(m.seed^0x6d6978, round).Perm(len(m.deal))
-	class = m.deal[order[k]]
+	round, k := i/uint64(len(m.slots)), int(i%uint64(len(m.slots)))
+	order := rngOf(m.seed^0x6d6978, round).Perm(len(m.slots))
+	class = m.slots[order[k]]
 	before := 0
 	for _, o := range order[:k] {
-		if m.deal[o] == class {
+		if m.slots[o] == class {
 			before++
 		}
 	}
 	return class, round*uint64(m.weights[class]) + uint64(before)
 }
 
-// Session implements tacho.Source. The mix ends with the first class that
-// does.
+// Session implements tacho.Source. The mix ends when the first class ends.
 func (m *mixed) Session(i uint64) (tacho.Session, error) {
 	class, at := m.place(i)
 	c := &m.classes[class]
@@ -111,7 +110,7 @@ func (m *mixed) Session(i uint64) (tacho.Session, error) {
 		}
 		return s, err
 	}
-	c.dress(&s, i)
+	c.apply(&s, i)
 	return s, nil
 }
 
@@ -121,13 +120,13 @@ func (m *mixed) Warmup(i uint64) (tacho.Session, error) {
 	c := &m.classes[class]
 	s, err := c.Warmup(at)
 	if err == nil {
-		c.dress(&s, warmupBase+i)
+		c.apply(&s, warmupBase+i)
 	}
 	return s, err
 }
 
-// dress gives a session its number in the mix and what its class asks for.
-func (c *Class) dress(s *tacho.Session, i uint64) {
+// apply sets the session number within the mix and the settings of the class.
+func (c *Class) apply(s *tacho.Session, i uint64) {
 	s.ID = i
 	for t := range s.Turns {
 		q := &s.Turns[t].Request

@@ -8,24 +8,23 @@ import (
 	"strings"
 )
 
-// A namedSet is what is known of a dataset of the hub by its name: how vLLM's
-// benchmark asks it.
+// namedSet describes how vLLM's benchmark uses a dataset of the hub.
 type namedSet struct {
 	names         []string
-	subset, split string // where it has several
-	output        int    // tokens to ask for; negative is as long as the answer in the data
-	suffix        string // behind each prompt
-	cut           string // where what is asked ends
-	column        string // of what is asked; empty finds it by its name
-	answer        string // column of the answer, where it is not the one that names tell
-	pairs         bool   // of a conversation the first two turns, whoever said them
-	plain         bool   // to a completions endpoint it goes as it is
-	rounds        bool   // its files are read by turns, a row of each
+	subset, split string // defaults if there are several
+	output        int    // default output tokens; negative means the length of the answer in the data
+	suffix        string // appended to each prompt
+	cut           string // text that ends the prompt
+	column        string // prompt column; if empty, found by name
+	answer        string // answer column if not one of answerColumns
+	pairs         bool   // use the first two turns of a conversation, regardless of role
+	plain         bool   // sent to a completions endpoint without chat template
+	interleaved   bool   // take rows from the files in turn
 	bounds        *bounds
-	always        bool // the bounds hold for an output length that was asked for, too
+	forceBounds   bool // apply bounds even if an output length is given
 }
 
-// defaultOutput is asked for where nothing says how long an answer may be.
+// defaultOutput is the number of output tokens if no length is given.
 const defaultOutput = 256
 
 var namedSets = []namedSet{
@@ -40,11 +39,12 @@ var namedSets = []namedSet{
 	{names: []string{"AI-MO/aimo-validation-aime", "AI-MO/NuminaMath-1.5", "AI-MO/NuminaMath-CoT"}, output: -1, bounds: &mathBounds, answer: "solution", plain: true},
 	{names: []string{"zed-industries/zeta"}, output: -1, plain: true},
 	{names: []string{"vdaita/edit_5k_char", "vdaita/edit_10k_char"}, output: 4000},
-	{names: []string{"mgoin/mlperf-inference-llama2-data", "mgoin/mlperf-inference-llama3.1-data"}, output: -1, bounds: &chatBounds, always: true},
-	{names: []string{functionSet}, output: 512, rounds: true},
+	{names: []string{"mgoin/mlperf-inference-llama2-data", "mgoin/mlperf-inference-llama3.1-data"}, output: -1, bounds: &chatBounds, forceBounds: true},
+	{names: []string{functionSet}, output: 512, interleaved: true},
 }
 
-// knownSet is what is known of the dataset of that name.
+// knownSet returns the description of a dataset, or the zero value if the dataset is
+// unknown.
 func knownSet(name string) namedSet {
 	i := slices.IndexFunc(namedSets, func(s namedSet) bool { return slices.Contains(s.names, name) })
 	if i < 0 {
@@ -53,8 +53,7 @@ func knownSet(name string) namedSet {
 	return namedSets[i]
 }
 
-// DefaultSplit is the split of a dataset of the hub that is used if no other
-// is asked for.
+// DefaultSplit returns the split of a hub dataset used by default.
 func DefaultSplit(name string) string {
 	if s := knownSet(name); s.split != "" {
 		return s.split
@@ -62,18 +61,18 @@ func DefaultSplit(name string) string {
 	return "train"
 }
 
-// DefaultSubset is the same of subsets; empty if none is known.
+// DefaultSubset returns the subset of a hub dataset used by default, or "".
 func DefaultSubset(name string) string { return knownSet(name).subset }
 
-// SentPlain says whether the prompts of a dataset of the hub go to a completions
-// endpoint without the chat template.
+// SentPlain reports whether prompts of a hub dataset go to a completions endpoint without
+// the chat template.
 func SentPlain(name string) bool { return knownSet(name).plain }
 
-// functionSet is the one dataset whose files are its subsets.
+// functionSet is the only dataset whose files are its subsets.
 const functionSet = "gorilla-llm/Berkeley-Function-Calling-Leaderboard"
 
-// NamedFiles are the files of a dataset of the hub that are known by name, for
-// a list of categories; nil where files are found by subset and split.
+// NamedFiles returns the file names of a hub dataset for a list of categories. It returns
+// nil if files are found by subset and split.
 func NamedFiles(name, categories string) []string {
 	if name != functionSet {
 		return nil
@@ -85,7 +84,7 @@ func NamedFiles(name, categories string) []string {
 	return out
 }
 
-// outputOf is the output length: the one asked for, or the dataset's own.
+// outputOf returns the requested output length, or the default of the dataset.
 func (s *namedSet) outputOf(asked Length) Length {
 	if n, constant := asked.Constant(); !constant || n != 0 {
 		return asked
@@ -93,11 +92,11 @@ func (s *namedSet) outputOf(asked Length) Length {
 	return Fixed(s.output)
 }
 
-// unsentColumns hold what a request could carry, and ours do not.
+// unsentColumns contain media that hf requests do not send.
 var unsentColumns = []string{"video", "videos", "audio"}
 
-// unsent counts the columns of the row that are not sent; pictured says that
-// its pictures are.
+// unsent counts the columns of the row that are not sent. pictured is set if the images
+// of the row are sent.
 func (r tableRow) unsent(counts map[string]int, pictured bool) {
 	for _, name := range unsentColumns {
 		if v := r[name]; len(v) > 0 && !bytes.Equal(v, []byte("null")) {
@@ -109,8 +108,8 @@ func (r tableRow) unsent(counts map[string]int, pictured bool) {
 	}
 }
 
-// tools are the functions of a row, as the Berkeley function calling
-// leaderboard has them, in the form of OpenAI.
+// tools converts the functions of a row from the Berkeley function calling leaderboard to
+// OpenAI's format.
 func (r tableRow) tools() (json.RawMessage, error) {
 	if own := r["tools"]; len(own) > 0 && own[0] == '[' {
 		return own, nil
@@ -118,7 +117,7 @@ func (r tableRow) tools() (json.RawMessage, error) {
 	var functions []map[string]any
 	if json.Unmarshal(r["function"], &functions) != nil {
 		one := map[string]any{}
-		_ = json.Unmarshal(r["function"], &one) // a column of another type holds none
+		_ = json.Unmarshal(r["function"], &one) // ignore columns of another type
 		functions = []map[string]any{one}
 	}
 	type tool struct {
@@ -137,10 +136,10 @@ func (r tableRow) tools() (json.RawMessage, error) {
 	return json.Marshal(out)
 }
 
-// pythonTypes are the names of types that a JSON schema calls otherwise.
+// pythonTypes maps Python type names to JSON schema types.
 var pythonTypes = map[string]string{"dict": "object", "float": "number", "tuple": "array", "any": "string"}
 
-// schemaTypes gives the types in a schema their names.
+// schemaTypes replaces Python type names in a schema.
 func schemaTypes(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -161,11 +160,11 @@ func schemaTypes(v any) any {
 	return v
 }
 
-// A Range is a range of numbers; its zero value is all of them.
+// Range is a range of numbers. Its zero value contains all numbers.
 type Range struct{ Low, High float64 }
 
-// holds says whether the normalised distance of a row, if it has one, is in
-// the range.
+// holds reports whether the normalised edit distance of a row is in the range. A row
+// without a distance is always in the range.
 func (g Range) holds(r tableRow) bool {
 	var distance float64
 	if g == (Range{}) || json.Unmarshal(r["norm_distance"], &distance) != nil {
@@ -174,11 +173,11 @@ func (g Range) holds(r tableRow) bool {
 	return distance >= g.Low && distance <= g.High
 }
 
-// choices are the answers of a question to choose from, by their letters: all
-// of them, as the reference has them, empty ones too.
+// choices returns the options of a multiple-choice question with their letters, including
+// empty ones, as the reference does.
 func (r tableRow) choices() string {
 	var by map[string]string
-	_ = json.Unmarshal(r["choices"], &by) // a column of another type holds none
+	_ = json.Unmarshal(r["choices"], &by) // ignore columns of another type
 	var b strings.Builder
 	for _, letter := range slices.Sorted(maps.Keys(by)) {
 		b.WriteString(" " + letter + "." + by[letter])

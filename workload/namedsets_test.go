@@ -9,11 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tacho/workload"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// The rows of the datasets that vLLM's benchmark knows by name, as they are in
-// their files, and what is asked of each.
+// TestNamedSets checks the prompts made from rows of the datasets vLLM's benchmark knows
+// by name.
 func TestNamedSets(t *testing.T) {
 	long := words(1100, "w")
 	for _, c := range []struct {
@@ -31,9 +31,9 @@ func TestNamedSets(t *testing.T) {
 		},
 		{
 			hub: "Aeala/ShareGPT_Vicuna_unfiltered", rows: share(3, 20), o: workload.Options{Output: workload.Fixed(7)},
-			want: []string{words(2, "q3") + " 7"}, // the bounds are for lengths of the data's own
+			want: []string{words(2, "q3") + " 7"}, // the bounds apply to lengths from the data
 		},
-		{ // the first two turns, whoever said them; fewer are none
+		{ // the first two turns regardless of role; shorter conversations are skipped
 			hub: "Aeala/ShareGPT_Vicuna_unfiltered", want: []string{"it is a b c 5"},
 			rows: `{"conversations":[{"from":"human","value":"alone a b c"}]}` + "\n" + `{"conversations":[{"from":"gpt","value":"it is a b c"},{"from":"human","value":"oh is it so"}]}`,
 		},
@@ -57,7 +57,7 @@ func TestNamedSets(t *testing.T) {
 		},
 		{
 			hub: "yale-nlp/MMVU", rows: `{"question":"which?","choices":{"B":"two","A":"one","C":""},"video":"http://127.0.0.1/v.mp4"}`,
-			want: []string{"which? A.one B.two C. 128"}, note: "1 rows have something in the column video",
+			want: []string{"which? A.one B.two C. 128"}, note: "the column video of 1 rows was not sent",
 		},
 		{
 			hub: "lmarena-ai/VisionArena-Chat", rows: `{"conversation":[[{"role":"user","content":"what is it?"}],[{"role":"assistant","content":"x"}]],"images":[{"bytes":"iVBORw0KGgo=","path":"a"}]}`,
@@ -93,8 +93,8 @@ func TestNamedSets(t *testing.T) {
 	}
 }
 
-// The messages of OpenTelemetry's semantic conventions, in OTLP's JSON and in
-// attributes one for each, become those of OpenAI; answers are the server's.
+// TestOTelMessages checks that messages of OpenTelemetry's semantic conventions, in OTLP
+// JSON or in one attribute each, become OpenAI messages. Answers come from the server.
 func TestOTelMessages(t *testing.T) {
 	text := func(s string) string { return fmt.Sprintf(`{"stringValue":%q}`, s) }
 	pair := func(key, value string) string { return fmt.Sprintf(`{"key":%q,"value":%s}`, key, value) }

@@ -14,9 +14,8 @@ import (
 	"testing"
 )
 
-// mediaPython is an interpreter that has OpenCV and soundfile: the one
-// MEDIA_PYTHON names, or one in a virtual environment under .cache, which is
-// made when it is not there.
+// mediaPython returns an interpreter with OpenCV and soundfile: MEDIA_PYTHON, or a
+// virtual environment under .cache, which is created if missing.
 func mediaPython(t *testing.T) string {
 	t.Helper()
 	if named := os.Getenv("MEDIA_PYTHON"); named != "" {
@@ -38,7 +37,7 @@ func mediaPython(t *testing.T) string {
 	return python
 }
 
-// ask runs a script with arguments and reads the JSON it prints.
+// ask runs a script with arguments and decodes the JSON it prints.
 func ask(t *testing.T, script string, into any, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), mediaPython(t), append([]string{"-c", script}, args...)...)
@@ -52,9 +51,9 @@ func ask(t *testing.T, script string, into any, args ...string) {
 	}
 }
 
-// readFilm opens a file as servers do: from memory, with the backend that can
-// read a stream. It tells what the head says, and counts the frames itself.
-const readFilm = `
+// readVideo opens a file like a server: from memory, with a backend that reads streams. It
+// prints the header fields and counts the frames itself.
+const readVideo = `
 import cv2, io, json, sys
 api = next(b for b in cv2.videoio_registry.getStreamBufferedBackends() if cv2.videoio_registry.hasBackend(b))
 c = cv2.VideoCapture(io.BytesIO(open(sys.argv[1], "rb").read()), api, [])
@@ -69,8 +68,9 @@ while True:
 json.dump(out, sys.stdout)
 `
 
-// OpenCV opens our films, and finds as many frames of that size in them.
-func TestOracleOpenCVReadsFilms(t *testing.T) {
+// TestOracleOpenCVReadsVideos checks that OpenCV opens our videos and finds the right
+// number and size of frames.
+func TestOracleOpenCVReadsVideos(t *testing.T) {
 	for _, tc := range []struct {
 		size   image.Point
 		frames int
@@ -90,11 +90,11 @@ func TestOracleOpenCVReadsFilms(t *testing.T) {
 			Size         []int
 			Means        []float64
 		}
-		ask(t, readFilm, &got, path)
+		ask(t, readVideo, &got, path)
 		if !got.Opened || got.Head != tc.frames || got.Frames != tc.frames || got.FPS != framesPerSecond || fmt.Sprint(got.Size) != fmt.Sprintf("[%d %d]", tc.size.X, tc.size.Y) {
 			t.Errorf("%v, %d frames: %+v", tc.size, tc.frames, got)
 		}
-		for i, mean := range got.Means { // of noise
+		for i, mean := range got.Means { // the mean of noise
 			if math.Abs(mean-127.5) > 15 {
 				t.Errorf("%v: frame %d is grey of %v", tc.size, i, mean)
 			}
@@ -117,9 +117,9 @@ for rate in (8000, 16000, 22050, 44100, 48000):
 json.dump(out, sys.stdout)
 `
 
-// The lengths we read are those of the files that libsndfile wrote: to the
-// sample, and of an MP3 to the millisecond.
-func TestOracleSoundSeconds(t *testing.T) {
+// TestOracleAudioSeconds compares the lengths we read with files written by libsndfile:
+// exact to the sample, for MP3 to the millisecond.
+func TestOracleAudioSeconds(t *testing.T) {
 	var files []struct {
 		Path    string
 		Seconds float64
@@ -134,7 +134,7 @@ func TestOracleSoundSeconds(t *testing.T) {
 		if filepath.Ext(f.Path) == ".mp3" {
 			allowed = 0.001
 		}
-		if got := soundSeconds(data); math.Abs(got-f.Seconds) > allowed {
+		if got := audioSeconds(data); math.Abs(got-f.Seconds) > allowed {
 			t.Errorf("%s: %v s, want %v", filepath.Base(f.Path), got, f.Seconds)
 		}
 	}

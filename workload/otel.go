@@ -13,16 +13,16 @@ import (
 	"strconv"
 	"time"
 
-	"tacho"
-	"tacho/internal/rows"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/rows"
 )
 
 var otel = Kind{
-	Name: "otel", Doc: "OpenTelemetry GenAI spans (OTLP JSON, or a list or lines of spans): each trace is a session, at its own time, whose calls follow one another as they did",
+	Name: "otel", Doc: "OpenTelemetry GenAI spans (OTLP JSON, or a list or lines of spans): each trace is a session at its own time, with its calls in the original order",
 	Timed: true, Quotes: true, New: newOTel,
 }
 
-// otelSpan is a span in either of the forms in which it is exported.
+// otelSpan is a span in either of the two export formats.
 type otelSpan struct {
 	TraceID    string          `json:"traceId"`
 	TraceID2   string          `json:"trace_id"`
@@ -33,40 +33,40 @@ type otelSpan struct {
 	Attributes json.RawMessage `json:"attributes"`
 }
 
-// An otelCall is one call of a model.
+// otelCall is one call of a model.
 type otelCall struct {
 	trace      string
 	start, end time.Duration // since 1970
 	otelBody
 }
 
-// otelBody is the part of a call that is not kept in memory.
+// otelBody is the part of a call not kept in memory.
 type otelBody struct {
 	Input, Output int
 	Messages      []tacho.Message
-	Said          string
+	Answer        string
 }
 
-// An otelSpot is the part of a call that is kept in memory: 32 bytes.
-type otelSpot struct {
+// otelRef is the part of a call kept in memory: 32 bytes.
+type otelRef struct {
 	start, end time.Duration
-	rows.Place // its tag is the number of the trace
+	rows.Ref   // Tag is the trace number
 }
 
 // otelTrace replays the calls of each trace.
 type otelTrace struct {
 	tokenMaker
 	Options
-	kept   rows.Kept  // the spans
-	calls  []otelSpot // of all sessions, one after the other
-	starts []uint32   // of the sessions in calls, and the end of the last
-	origin time.Duration
-	said   []string
+	kept      rows.Store // the spans
+	calls     []otelRef  // calls grouped by session
+	starts    []uint32   // first call of each session, then len(calls)
+	origin    time.Duration
+	readNotes []string
 }
 
 func newOTel(_ context.Context, o Options) (Workload, error) {
 	if o.Path == "" {
-		return nil, errors.New("otel: no trace: give a file or directory of spans with --dataset-path")
+		return nil, errors.New("otel: no trace; set a file or directory of spans with --dataset-path")
 	}
 	files, err := dataFiles(o.Path, o.Subset)
 	if err != nil {
@@ -83,31 +83,31 @@ func newOTel(_ context.Context, o Options) (Workload, error) {
 	if len(w.calls) == 0 {
 		return nil, fmt.Errorf("otel: %s has no span with gen_ai.usage tokens%s", o.Path, bad.Also())
 	}
-	w.said = bad.Notes()
+	w.readNotes = bad.Notes()
 	if x.others > 0 {
-		w.said = append(w.said, fmt.Sprintf("%d spans were left out, for they have no gen_ai.usage tokens; if some of them are calls of a model, export these attributes too", x.others))
+		w.readNotes = append(w.readNotes, fmt.Sprintf("%d spans without gen_ai.usage tokens were left out; if some are model calls, export these attributes", x.others))
 	}
 	w.group(len(x.traces))
 	if len(w.starts) < 2 {
-		return nil, fmt.Errorf("otel: no session of %s begins in the window: choose another part (--trace-window)", o.Path)
+		return nil, fmt.Errorf("otel: no session of %s starts in the window; choose another part with --trace-window", o.Path)
 	}
 	return w, nil
 }
 
-// otelIndex finds the calls.
+// otelIndex collects the calls while the files are read.
 type otelIndex struct {
 	*otelTrace
-	traces map[uint64]uint32 // numbers of traces, by the hashes of their ids
-	others int               // spans that are no calls
+	traces map[uint64]uint32 // trace numbers by hash of the trace id
+	others int               // spans that are not model calls
 }
 
-// read finds the calls in a file.
+// read adds the calls of a file.
 func (x *otelIndex) read(path string, bad *rows.Bad) error {
 	return x.kept.Each(path, bad, func(row json.RawMessage, offset int64) error {
 		n := 0
 		ok, err := spansIn(row, func(raw []byte, from int, f *spanFields) error {
 			n++
-			spot, isCall, err := x.spot(raw, f)
+			ref, isCall, err := x.ref(raw, f)
 			if err != nil {
 				return fmt.Errorf("span %d: %w", n-1, err)
 			}
@@ -116,32 +116,32 @@ func (x *otelIndex) read(path string, bad *rows.Bad) error {
 				return nil
 			}
 			place, err := x.kept.Keep(raw, offset+int64(from))
-			place.Tag = spot.Tag
-			spot.Place = place
-			x.calls = append(x.calls, spot)
+			place.Tag = ref.Tag
+			ref.Ref = place
+			x.calls = append(x.calls, ref)
 			return err
 		})
 		if ok || err != nil {
 			return err
 		}
-		return fmt.Errorf("not spans: %w", cmpErr(json.Unmarshal(row, new(any)), errors.New("no JSON object")))
+		return fmt.Errorf("not spans: %w", firstError(json.Unmarshal(row, new(any)), errors.New("no JSON object")))
 	})
 }
 
-// spot is what is kept in memory of a span that is a call. A span in an unusual
-// form is read whole, and so are all spans if bad ones are to be skipped. What
-// else is wrong with a span is told when it is due.
-func (x *otelIndex) spot(raw []byte, f *spanFields) (spot otelSpot, isCall bool, err error) {
-	usual := !f.unsure && len(f.trace) > 0 && f.start > 0 && f.end >= f.start && checkTokens(f.input(), f.output()) == nil
+// ref returns the reference of a span if the span is a call. A span in an unusual form is
+// parsed completely, and so are all spans if bad spans should be skipped. Other errors in
+// a span are reported when the call is due.
+func (x *otelIndex) ref(raw []byte, f *spanFields) (ref otelRef, isCall bool, err error) {
+	usual := !f.fallback && len(f.trace) > 0 && f.start > 0 && f.end >= f.start && checkTokens(f.input(), f.output()) == nil
 	isCall = f.input() > 0 && f.output() > 0
-	if !f.unsure && !isCall && f.attributes {
-		return spot, false, nil
+	if !f.fallback && !isCall && f.attributes {
+		return ref, false, nil
 	}
 	trace, start, end := hashOf(f.trace), time.Duration(f.start), time.Duration(f.end)
 	if !usual || x.Trace.SkipBad {
 		var c otelCall
 		if c, isCall, err = callOf(raw); err != nil || !isCall {
-			return spot, false, err
+			return ref, false, err
 		}
 		trace, start, end = hashOf(c.trace), c.start, c.end
 	}
@@ -150,10 +150,10 @@ func (x *otelIndex) spot(raw []byte, f *spanFields) (spot otelSpot, isCall bool,
 		number = uint32(len(x.traces))
 		x.traces[trace] = number
 	}
-	return otelSpot{start, end, rows.Place{Tag: number}}, true, nil
+	return otelRef{start, end, rows.Ref{Tag: number}}, true, nil
 }
 
-// callOf reads a span; false if it is no call of a model.
+// callOf parses a span. ok is false if the span is not a model call.
 func callOf(raw []byte) (c otelCall, ok bool, err error) {
 	var s otelSpan
 	if err := json.Unmarshal(raw, &s); err != nil {
@@ -162,7 +162,7 @@ func callOf(raw []byte) (c otelCall, ok bool, err error) {
 	return s.call()
 }
 
-// call reads a span; false if it is no call of a model.
+// call converts a span. ok is false if the span is not a model call.
 func (s *otelSpan) call() (c otelCall, ok bool, err error) {
 	a, err := attributesOf(s.Attributes)
 	if err != nil {
@@ -180,20 +180,20 @@ func (s *otelSpan) call() (c otelCall, ok bool, err error) {
 	if c.trace == "" {
 		return c, false, errors.New("no trace id")
 	}
-	if err := cmpErr(spanTime(s.Start, s.Start2, &c.start), spanTime(s.End, s.End2, &c.end)); err != nil {
+	if err := firstError(spanTime(s.Start, s.Start2, &c.start), spanTime(s.End, s.End2, &c.end)); err != nil {
 		return c, false, err
 	}
 	if c.end < c.start {
-		return c, false, errors.New("it ends before it starts")
+		return c, false, errors.New("the span ends before it starts")
 	}
 	if c.Messages, err = a.messages(); err != nil {
 		return c, false, err
 	}
-	c.Said, err = a.said()
+	c.Answer, err = a.answer()
 	return c, true, err
 }
 
-// spanTime reads nanoseconds since 1970, or a date.
+// spanTime parses nanoseconds since 1970, or a date.
 func spanTime(nanos string, other json.RawMessage, d *time.Duration) error {
 	text := nanos
 	if text == "" {
@@ -211,9 +211,9 @@ func spanTime(nanos string, other json.RawMessage, d *time.Duration) error {
 	return nil
 }
 
-// group makes sessions of the calls, in the order in which they began.
+// group assigns calls to sessions, ordered by the start of the session.
 func (w *otelTrace) group(traces int) {
-	slices.SortStableFunc(w.calls, func(a, b otelSpot) int { return cmp.Compare(a.start, b.start) })
+	slices.SortStableFunc(w.calls, func(a, b otelRef) int { return cmp.Compare(a.start, b.start) })
 	w.origin = w.calls[0].start
 	const unseen, left = math.MaxUint32, math.MaxUint32 - 1
 	numbers := slices.Repeat([]uint32{unseen}, traces)
@@ -239,8 +239,8 @@ func (w *otelTrace) group(traces int) {
 	w.calls, w.starts = bySession(kept, session, sessions)
 }
 
-// of are the calls of session i.
-func (w *otelTrace) of(i uint64) []otelSpot { return w.calls[w.starts[i]:w.starts[i+1]] }
+// of returns the calls of session i.
+func (w *otelTrace) of(i uint64) []otelRef { return w.calls[w.starts[i]:w.starts[i+1]] }
 
 // Arrivals implements tacho.Pacer.
 func (w *otelTrace) Arrivals() iter.Seq[time.Duration] {
@@ -253,17 +253,17 @@ func (w *otelTrace) Arrivals() iter.Seq[time.Duration] {
 	}
 }
 
-// bodies reads what was said in some calls.
-func (w *otelTrace) bodies(calls []otelSpot) ([]otelBody, error) {
+// bodies reads the messages of some calls.
+func (w *otelTrace) bodies(calls []otelRef) ([]otelBody, error) {
 	out := make([]otelBody, len(calls))
-	for k, spot := range calls {
-		text, err := w.kept.Read(spot.Place)
+	for k, ref := range calls {
+		text, err := w.kept.Read(ref.Ref)
 		if err != nil {
 			return nil, fmt.Errorf("otel: %w", err)
 		}
 		c, _, err := callOf(text)
 		if err != nil {
-			return nil, fmt.Errorf("otel: %s: %w (--bad-lines skip goes on without it)", w.kept.Where(spot.Place, 0), err)
+			return nil, fmt.Errorf("otel: %s: %w (use --bad-lines skip to skip it)", w.kept.Location(ref.Ref, 0), err)
 		}
 		out[k] = c.otelBody
 	}
@@ -282,14 +282,14 @@ func (w *otelTrace) Session(i uint64) (tacho.Session, error) {
 	return w.session(i, w.of(i), bodies, w.Seed), nil
 }
 
-func (w *otelTrace) session(i uint64, calls []otelSpot, bodies []otelBody, seed uint64) tacho.Session {
+func (w *otelTrace) session(i uint64, calls []otelRef, bodies []otelBody, seed uint64) tacho.Session {
 	s := tacho.Session{ID: i, Turns: make([]tacho.Turn, len(calls))}
 	for k := range calls {
 		b := &bodies[k]
 		q := tacho.Request{Session: i, Turn: k, MaxTokens: b.Output, InputTokens: b.Input, IgnoreEOS: w.IgnoreEOS}
 		var t tacho.Turn
 		if k > 0 {
-			t.After = waits(calls, k)
+			t.After = waitsFor(calls, k)
 		}
 		from := calls[0].start
 		for _, before := range t.After {
@@ -309,15 +309,15 @@ func (w *otelTrace) session(i uint64, calls []otelSpot, bodies []otelBody, seed 
 	return s
 }
 
-// waits are the calls that call k can have waited for: those that had ended,
-// and that no other of them waited for.
-func waits(calls []otelSpot, k int) []int {
+// waitsFor returns the calls that call k may have waited for: calls that ended before k
+// started, except those another of these calls waited for.
+func waitsFor(calls []otelRef, k int) []int {
 	out := []int{}
 	for a := k - 1; a >= 0; a-- {
 		if calls[a].end > calls[k].start {
 			continue
 		}
-		// If a ended before b began, then b waited for a, and k need not.
+		// If a ended before b started, b waited for a, so k need not wait for a.
 		if !slices.ContainsFunc(out, func(b int) bool { return calls[a].end <= calls[b].start }) {
 			out = append(out, a)
 		}
@@ -326,18 +326,18 @@ func waits(calls []otelSpot, k int) []int {
 	return out
 }
 
-// quoted are the messages of call k, in which the server's own answers replace
-// those of the trace. tokens is how many the replaced ones had: the server's
-// answers may have more or fewer.
-func quoted(calls []otelSpot, bodies []otelBody, k int, after []int) (messages []tacho.Message, tokens int) {
+// quoted returns the messages of call k with the answers of the trace replaced by the
+// answers of the server. tokens is the number of tokens replaced; the server's answers
+// may have more or fewer.
+func quoted(calls []otelRef, bodies []otelBody, k int, after []int) (messages []tacho.Message, tokens int) {
 	messages = slices.Clone(bodies[k].Messages)
 	for m := range messages {
 		if messages[m].Role != "assistant" || messages[m].Raw != nil {
 			continue
 		}
 		for a := range k {
-			// Call a must be over when call k begins.
-			if said := bodies[a].Said; said != "" && said == messages[m].Content && isPast(calls, a, after) {
+			// Call a must have finished before call k starts.
+			if answer := bodies[a].Answer; answer != "" && answer == messages[m].Content && isFinished(calls, a, after) {
 				messages[m].Answer, messages[m].Content = a+1, ""
 				tokens += bodies[a].Output
 				break
@@ -347,9 +347,9 @@ func quoted(calls []otelSpot, bodies []otelBody, k int, after []int) (messages [
 	return messages, tokens
 }
 
-// isPast says whether call a is one of after or was over before one of them
-// began, which then waited for it.
-func isPast(calls []otelSpot, a int, after []int) bool {
+// isFinished reports whether call a is in after, or ended before one of those calls
+// started.
+func isFinished(calls []otelRef, a int, after []int) bool {
 	return slices.ContainsFunc(after, func(b int) bool { return a == b || calls[a].end <= calls[b].start })
 }
 
@@ -365,4 +365,4 @@ func (w *otelTrace) Warmup(i uint64) (tacho.Session, error) {
 }
 
 // Notes implements Workload.
-func (w *otelTrace) Notes() []string { return w.said }
+func (w *otelTrace) Notes() []string { return w.readNotes }

@@ -6,17 +6,17 @@ import (
 	"strconv"
 	"strings"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// attributes are those of a span, by name: a text without its quotes, anything
-// else as JSON.
+// attributes are the attributes of a span by name: strings without quotes, other values
+// as JSON.
 type attributes map[string]string
 
-// ours is how the names of all attributes begin that are read.
-const ours = "gen_ai."
+// attributePrefix starts the names of all attributes that are read.
+const attributePrefix = "gen_ai."
 
-// attributesOf reads attributes as an object, or as OTLP's list of pairs.
+// attributesOf parses attributes from an object or from OTLP's list of pairs.
 func attributesOf(text json.RawMessage) (attributes, error) {
 	out := attributes{}
 	var object map[string]json.RawMessage
@@ -25,7 +25,7 @@ func attributesOf(text json.RawMessage) (attributes, error) {
 	}
 	if json.Unmarshal(text, &object) == nil {
 		for k, v := range object {
-			if strings.HasPrefix(k, ours) {
+			if strings.HasPrefix(k, attributePrefix) {
 				out[k] = plainText(v)
 			}
 		}
@@ -36,7 +36,7 @@ func attributesOf(text json.RawMessage) (attributes, error) {
 		return nil, fmt.Errorf("attributes: %w", err)
 	}
 	for _, a := range list {
-		if !strings.HasPrefix(a.Key, ours) {
+		if !strings.HasPrefix(a.Key, attributePrefix) {
 			continue
 		}
 		v, err := json.Marshal(a.Value.plain())
@@ -48,7 +48,7 @@ func attributesOf(text json.RawMessage) (attributes, error) {
 	return out, nil
 }
 
-// otlpPair is a key and its value in OTLP's JSON.
+// otlpPair is a key and a value in OTLP JSON.
 type otlpPair struct {
 	Key   string    `json:"key"`
 	Value otlpValue `json:"value"`
@@ -56,7 +56,7 @@ type otlpPair struct {
 
 type otlpValue struct {
 	String *string         `json:"stringValue"`
-	Int    json.RawMessage `json:"intValue"` // a number, or one in a string
+	Int    json.RawMessage `json:"intValue"` // a number or a string
 	Double json.RawMessage `json:"doubleValue"`
 	Bool   *bool           `json:"boolValue"`
 	Array  *struct {
@@ -67,7 +67,7 @@ type otlpValue struct {
 	} `json:"kvlistValue"`
 }
 
-// plain is the value as ordinary JSON has it.
+// plain returns the value as ordinary JSON.
 func (v *otlpValue) plain() any {
 	switch {
 	case v.String != nil:
@@ -94,8 +94,7 @@ func (v *otlpValue) plain() any {
 	return nil
 }
 
-// plainText is a string without its quotes, nothing for null, and anything
-// else as it is.
+// plainText returns a string without quotes, "" for null, and other values unchanged.
 func plainText(v json.RawMessage) string {
 	var s string
 	if len(v) > 0 && v[0] != '"' && string(v) != "null" || json.Unmarshal(v, &s) != nil {
@@ -104,7 +103,7 @@ func plainText(v json.RawMessage) string {
 	return s
 }
 
-// number is the first of these attributes that is a number above 0.
+// number returns the first of these attributes with a positive number.
 func (a attributes) number(names ...string) int {
 	for _, name := range names {
 		if n, err := strconv.Atoi(a[name]); err == nil && n > 0 {
@@ -114,9 +113,9 @@ func (a attributes) number(names ...string) int {
 	return 0
 }
 
-// messages are what the call was given: the messages of the semantic
-// conventions, or those of the instrumentations before them, one attribute for
-// each. nil if the span does not tell.
+// messages returns the input of the call. It reads the messages of the semantic
+// conventions, or the older form with one attribute per message. It returns nil if the
+// span contains neither.
 func (a attributes) messages() ([]tacho.Message, error) {
 	var out []tacho.Message
 	if text := a["gen_ai.system_instructions"]; text != "" {
@@ -148,17 +147,17 @@ func (a attributes) messages() ([]tacho.Message, error) {
 		out = append(out, tacho.Message{Role: role, Content: a[fmt.Sprintf("gen_ai.prompt.%d.content", n)]})
 	}
 	if len(out) == 1 && out[0].Role == "system" {
-		return nil, nil // the question is not told
+		return nil, nil // the question is missing
 	}
 	return out, nil
 }
 
-// said is what the model answered; empty if the span does not tell.
-func (a attributes) said() (string, error) {
+// answer returns the output of the model, or "" if the span does not contain it.
+func (a attributes) answer() (string, error) {
 	text := a["gen_ai.output.messages"]
 	if text == "" {
-		if said, ok := a["gen_ai.completion.0.content"]; ok {
-			return said, nil
+		if answer, ok := a["gen_ai.completion.0.content"]; ok {
+			return answer, nil
 		}
 		return a["gen_ai.output.text"], nil
 	}
@@ -186,10 +185,10 @@ type otelPart struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
 	Response  json.RawMessage `json:"response"`
-	Result    json.RawMessage `json:"result"` // as it was called before
+	Result    json.RawMessage `json:"result"` // older name of response
 }
 
-// text is what a message says, calls of tools and thoughts left out.
+// text returns the text of a message without tool calls and reasoning.
 func (m *otelMessage) text() string {
 	var b strings.Builder
 	b.WriteString(plainText(m.Content))
@@ -201,8 +200,8 @@ func (m *otelMessage) text() string {
 	return b.String()
 }
 
-// messagesOf is a message in the form of OpenAI, where each result of a tool
-// is a message of its own. One that has that form already is left as it is.
+// messagesOf converts a message to OpenAI's format, in which each tool result is a
+// separate message. A message already in OpenAI's format is returned unchanged.
 func messagesOf(text json.RawMessage) ([]tacho.Message, error) {
 	var m otelMessage
 	if err := json.Unmarshal(text, &m); err != nil {
@@ -231,17 +230,17 @@ func messagesOf(text json.RawMessage) ([]tacho.Message, error) {
 			out = append(out, one)
 		}
 	}
-	said := tacho.Message{Role: m.Role, Content: m.text()}
+	answer := tacho.Message{Role: m.Role, Content: m.text()}
 	switch {
 	case m.Role == "":
 		return nil, fmt.Errorf("a message has no role")
 	case len(calls) > 0:
 		var err error
-		if said, err = toolCalls(said.Content, calls); err != nil {
+		if answer, err = toolCalls(answer.Content, calls); err != nil {
 			return nil, err
 		}
-	case len(out) > 0 && said.Content == "":
+	case len(out) > 0 && answer.Content == "":
 		return out, nil
 	}
-	return append(out, said), nil
+	return append(out, answer), nil
 }

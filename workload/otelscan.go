@@ -4,53 +4,52 @@ import (
 	"bytes"
 	"strconv"
 
-	"tacho/internal/jsonscan"
+	"github.com/tacho-bench/tacho/internal/jsonscan"
 )
 
-// A spanScanner finds the spans in a row of JSON and reads of them what must be
-// known before the start: to which trace they belong, when they were, and
-// whether they are calls of a model. All else it passes over, so that a million
-// spans are looked through in the time that a parser takes for some ten thousand.
-// What it passes over is parsed when the call is due.
+// spanScanner finds the spans in a row of JSON. It reads only the fields needed before
+// the run starts: the trace, the times and the token counts. Skipping everything else
+// makes it about 100 times faster than a JSON parser. The rest is parsed when the call is
+// due.
 type spanScanner struct {
 	jsonscan.Scanner
-	row []byte
-	fn  func(raw []byte, offset int, f *spanFields) error
-	err error // of fn
-	odd bool  // something is there where an object should be
+	row       []byte
+	fn        func(raw []byte, offset int, f *spanFields) error
+	err       error // error of fn
+	malformed bool  // a value of another type where an object is expected
 }
 
-// spanFields are what is read of a span.
+// spanFields are the fields read from a span.
 type spanFields struct {
 	trace      []byte
 	start, end int64
-	usage      [4]int // tokens by the names of usageNames; 0 is none
+	usage      [4]int // tokens in the order of usageNames; 0 means missing
 	attributes bool
-	unsure     bool // something is written in another way than usual: let the parser say
+	fallback   bool // unusual form: use the JSON parser
 }
 
-// usageNames are the attributes that tell tokens: of the prompt by either name,
-// then of the answer.
+// usageNames are the token count attributes: two names for the prompt, then two for the
+// answer.
 var usageNames = [4]string{"gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"}
 
-func (f *spanFields) input() int  { return firstAbove0(f.usage[0], f.usage[1]) }
-func (f *spanFields) output() int { return firstAbove0(f.usage[2], f.usage[3]) }
+func (f *spanFields) input() int  { return firstPositive(f.usage[0], f.usage[1]) }
+func (f *spanFields) output() int { return firstPositive(f.usage[2], f.usage[3]) }
 
-func firstAbove0(a, b int) int {
+func firstPositive(a, b int) int {
 	if a > 0 {
 		return a
 	}
 	return max(b, 0)
 }
 
-// spansIn tells fn of all spans in a row: a span, or OTLP's nest of them. It is
-// false where the row is no JSON.
+// spansIn calls fn for all spans in a row, which is a span or OTLP's nested form. ok is
+// false if the row is not JSON.
 func spansIn(row []byte, fn func(raw []byte, offset int, f *spanFields) error) (ok bool, err error) {
 	s := spanScanner{row: row, fn: fn}
 	s.Reset(row)
 	var own spanFields
 	s.nest(&own)
-	if s.odd || s.err != nil || s.Err() != nil {
+	if s.malformed || s.err != nil || s.Err() != nil {
 		return false, s.err
 	}
 	if own.attributes {
@@ -59,13 +58,13 @@ func spansIn(row []byte, fn func(raw []byte, offset int, f *spanFields) error) (
 	return true, err
 }
 
-// object reads an object, or nothing.
+// object reads an object or null.
 func (s *spanScanner) object(member func(key []byte)) {
 	null := s.Type() == 'n'
-	s.odd = !s.Object(member) && !null || s.odd
+	s.malformed = !s.Object(member) && !null || s.malformed
 }
 
-// nest reads an object that has spans somewhere in it, or is one.
+// nest reads an object that contains spans or is a span.
 func (s *spanScanner) nest(own *spanFields) {
 	s.object(func(key []byte) {
 		switch string(key) {
@@ -83,26 +82,25 @@ func (s *spanScanner) span() {
 	from := s.Offset()
 	var f spanFields
 	s.object(func(key []byte) { s.member(key, &f) })
-	if s.err == nil && !s.odd {
+	if s.err == nil && !s.malformed {
 		s.err = s.fn(bytes.TrimRight(s.row[from:s.Offset()], " \t\r\n"), from, &f)
 	}
 }
 
-// member reads a member of a span.
 func (s *spanScanner) member(key []byte, f *spanFields) {
 	switch string(key) {
 	case "traceId":
-		f.trace = s.plain(&f.unsure)
+		f.trace = s.plain(&f.fallback)
 	case "trace_id":
-		if text := s.plain(&f.unsure); len(f.trace) == 0 {
+		if text := s.plain(&f.fallback); len(f.trace) == 0 {
 			f.trace = text
 		}
 	case "startTimeUnixNano":
-		f.start = s.whole(&f.unsure)
+		f.start = s.whole(&f.fallback)
 	case "endTimeUnixNano":
-		f.end = s.whole(&f.unsure)
+		f.end = s.whole(&f.fallback)
 	case "start_time", "end_time":
-		f.unsure = true
+		f.fallback = true
 	case "attributes":
 		f.attributes = true
 		s.attributes(f)
@@ -120,7 +118,7 @@ func (s *spanScanner) attributes(f *spanFields) {
 		s.object(func(name []byte) {
 			switch string(name) {
 			case "key":
-				key = s.plain(&f.unsure)
+				key = s.plain(&f.fallback)
 			case "value":
 				value = s.Skip()
 			}
@@ -138,14 +136,14 @@ func (s *spanScanner) attributes(f *spanFields) {
 				known = true
 				one.usage(i, f)
 			default:
-				f.unsure = true
+				f.fallback = true
 			}
 		})
-		f.unsure = f.unsure || !known // let the parser say
+		f.fallback = f.fallback || !known // use the JSON parser
 	})
 }
 
-// usageOf is which number of tokens an attribute tells; -1 if none.
+// usageOf returns the index of key in usageNames, or -1.
 func usageOf(key []byte) int {
 	for i, name := range usageNames {
 		if string(key) == name {
@@ -155,38 +153,35 @@ func usageOf(key []byte) int {
 	return -1
 }
 
-// usage reads the value of an attribute that tells the i-th number of tokens.
+// usage reads the i-th token count.
 func (s *spanScanner) usage(i int, f *spanFields) {
 	if i >= 0 {
-		f.usage[i] = int(s.whole(&f.unsure))
+		f.usage[i] = int(s.whole(&f.fallback))
 	}
 }
 
-// whole reads a number without a fraction, in quotes or not. What is none is
-// left to the parser.
-func (s *spanScanner) whole(unsure *bool) int64 {
+// whole reads an integer, with or without quotes. It sets fallback for other values.
+func (s *spanScanner) whole(fallback *bool) int64 {
 	text := s.Skip()
 	if len(text) > 1 && text[0] == '"' {
 		text = text[1 : len(text)-1]
 	}
 	n, err := strconv.ParseInt(string(text), 10, 64)
-	*unsure = *unsure || err != nil
+	*fallback = *fallback || err != nil
 	return n
 }
 
-// plain reads a string that is as it is written. What is none is left to the
-// parser.
-func (s *spanScanner) plain(unsure *bool) []byte {
+// plain reads a string without escapes. It sets fallback for other values.
+func (s *spanScanner) plain(fallback *bool) []byte {
 	text := s.Skip()
 	if len(text) < 2 || text[0] != '"' || !isASCII(text[1:len(text)-1]) {
-		*unsure = true
+		*fallback = true
 		return nil
 	}
 	return text[1 : len(text)-1]
 }
 
-// isASCII says whether a text has neither escapes nor signs that may be badly
-// encoded.
+// isASCII reports whether text contains only printable ASCII characters and no escapes.
 func isASCII(text []byte) bool {
 	for _, c := range text {
 		if c < ' ' || c > '~' || c == '\\' {

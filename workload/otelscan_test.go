@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// spanForms are the ways in which spans are written.
+// spanForms are the different ways to write spans.
 var spanForms = []string{
 	`{"traceId":"a","startTimeUnixNano":"1","endTimeUnixNano":"2","attributes":[{"key":"gen_ai.usage.input_tokens","value":{"intValue":"30"}},{"key":"gen_ai.usage.output_tokens","value":{"intValue":7}}]}`,
 	` { "attributes" : { "gen_ai.usage.prompt_tokens" : 30 , "gen_ai.usage.completion_tokens":"7", "x":{"y":["}",{}]}}, "trace_id":"a","end_time":"2","start_time":1 } `,
@@ -23,7 +23,8 @@ var spanForms = []string{
 	`{"traceId":"a","startTimeUnixNano":"1","endTimeUnixNano":"2","attributes":{"gen_ai.usage.input_tokens":-3,"gen_ai.usage.prompt_tokens":30,"gen_ai.usage.output_tokens":7.0,"gen_ai.usage.completion_tokens":7}}`,
 }
 
-// The scanner finds in every form what the parser finds.
+// TestSpansAreFoundInEveryForm checks that the scanner and the parser find the same spans
+// in every form.
 func TestSpansAreFoundInEveryForm(t *testing.T) {
 	for _, row := range spanForms {
 		path := filepath.Join(t.TempDir(), "s.jsonl")
@@ -45,8 +46,9 @@ func TestSpansAreFoundInEveryForm(t *testing.T) {
 	}
 }
 
-// What is wrong with a row is told with its place: before the start if that is
-// seen then, and otherwise when the call is due; or it is skipped and counted.
+// TestBadSpans checks that an error names the position of the row: before the start if it
+// is found then, otherwise when the call is due. With --bad-lines skip the row is skipped
+// and counted.
 func TestBadSpans(t *testing.T) {
 	good := spanForms[0]
 	messages := strings.Replace(good, `"attributes":[`, `"attributes":[{"key":"gen_ai.input.messages","value":{"stringValue":"[{"}},`, 1)
@@ -55,9 +57,9 @@ func TestBadSpans(t *testing.T) {
 		{good + "x", "s.jsonl:2: not spans: invalid character 'x'"},
 		{`[` + good + `]`, "s.jsonl:2: not spans: no JSON object"},
 		{strings.Replace(good, `"a"`, `""`, 1), "s.jsonl:2: span 0: no trace id"},
-		{strings.Replace(good, `Nano":"2"`, `Nano":"0"`, 1), "s.jsonl:2: span 0: it ends before it starts"},
+		{strings.Replace(good, `Nano":"2"`, `Nano":"0"`, 1), "s.jsonl:2: span 0: the span ends before it starts"},
 		{strings.Replace(good, `Nano":"2"`, `Nano":"soon"`, 1), `s.jsonl:2: span 0: time "soon"`},
-		{strings.Replace(good, `"30"`, `"300000000"`, 1), "s.jsonl:2: span 0: 300000000 tokens in"},
+		{strings.Replace(good, `"30"`, `"300000000"`, 1), "s.jsonl:2: span 0: 300000000 prompt tokens"},
 		{messages, "s.jsonl:2: gen_ai.input.messages: unexpected end of JSON input"},
 		{strings.Replace(good, `"traceId"`, `"kind":nothing,"traceId"`, 1), "s.jsonl:2: not spans: invalid character"},
 	} {
@@ -78,13 +80,13 @@ func TestBadSpans(t *testing.T) {
 			continue
 		}
 		s, err := w.Session(0)
-		if notes := strings.Join(w.Notes(), "\n"); err != nil || len(s.Turns) != 1 || !strings.Contains(notes, "1 bad lines were skipped") {
+		if notes := strings.Join(w.Notes(), "\n"); err != nil || len(s.Turns) != 1 || !strings.Contains(notes, "skipped 1 bad lines") {
 			t.Errorf("%s: %d turns, %v, %s", c.row, len(s.Turns), err, notes)
 		}
 	}
 }
 
-// attributesAre says whether all spans have attributes that are some.
+// attributesAre reports whether all spans have non-empty attributes.
 func attributesAre(first *otelSpan, more ...otelSpan) bool {
 	for _, s := range append(more, *first) {
 		if _, err := attributesOf(s.Attributes); err != nil {
@@ -94,7 +96,8 @@ func attributesAre(first *otelSpan, more ...otelSpan) bool {
 	return true
 }
 
-// Where the scanner is sure, the parser agrees.
+// FuzzSpans checks that the parser agrees with the scanner unless the scanner sets
+// fallback.
 func FuzzSpans(f *testing.F) {
 	for _, row := range append(spanForms, `{"spans":[{"attributes":[{"key":"gen_ai.usage.input_tokens"}]},null]}`, `{"spans":[5]}`) {
 		f.Add([]byte(row))
@@ -106,12 +109,12 @@ func FuzzSpans(f *testing.F) {
 			}
 			for _, name := range []string{"traceId", "startTimeUnixNano", "endTimeUnixNano", "attributes", "key", "intValue", "stringValue", "doubleValue"} {
 				if lower := strings.ToLower(string(raw)); strings.Count(lower, strings.ToLower(name)) != strings.Count(string(raw), name) {
-					return nil // the parser takes names in capitals, too
+					return nil // the parser also accepts names in other cases
 				}
 			}
 			c, isCall, parsed := callOf(raw)
-			if sure := !s.unsure && s.attributes && s.start > 0 && len(s.trace) > 0; parsed != nil || !sure {
-				return nil //nolint:nilerr // what the parser refuses, the scanner may pass over
+			if sure := !s.fallback && s.attributes && s.start > 0 && len(s.trace) > 0; parsed != nil || !sure {
+				return nil //nolint:nilerr // the scanner may accept input the parser rejects
 			}
 			got := fmt.Sprint(s.input() > 0 && s.output() > 0)
 			want := fmt.Sprint(isCall)

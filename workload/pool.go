@@ -14,44 +14,44 @@ import (
 	"sync"
 	"time"
 
-	"tacho"
-	"tacho/internal/rows"
-	"tacho/token"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/rows"
+	"github.com/tacho-bench/tacho/token"
 )
 
-// An entry is one request of a file, or one conversation.
+// entry is one request or one conversation of a file.
 type entry struct {
 	Prompt       *string           `json:"prompt,omitempty"`
 	IDs          []int32           `json:"prompt_token_ids,omitempty"`
 	Messages     []tacho.Message   `json:"messages,omitempty"`
 	OutputTokens int               `json:"output_tokens,omitempty"`
 	Images       []string          `json:"images,omitempty"`      // files, data URLs or web addresses
-	ImageFiles   []string          `json:"image_files,omitempty"` // the same, as custom_image has it
-	Content      json.RawMessage   `json:"content,omitempty"`     // texts and images in order, as custom_image has it
+	ImageFiles   []string          `json:"image_files,omitempty"` // like Images, for custom_image
+	Content      json.RawMessage   `json:"content,omitempty"`     // texts and images in order, for custom_image
 	Audio        string            `json:"audio,omitempty"`       // a file or a data URL
 	Tools        json.RawMessage   `json:"tools,omitempty"`
 	Extra        map[string]any    `json:"extra_body,omitempty"`
 	Model        string            `json:"model,omitempty"`
-	IgnoreEOS    bool              `json:"ignore_eos,omitempty"` // go on to output_tokens
+	IgnoreEOS    bool              `json:"ignore_eos,omitempty"` // generate exactly output_tokens
 	Labels       map[string]string `json:"labels,omitempty"`
 	Headers      map[string]string `json:"headers,omitempty"`
 	Turns        []entry           `json:"turns,omitempty"`
 	ThinkS       float64           `json:"think_s,omitempty"` // of a turn: the pause before it
-	AtS          float64           `json:"at_s,omitempty"`    // of a turn: not before this long after the first was due
-	After        []int             `json:"after,omitzero"`    // of a turn: those it waits for
+	AtS          float64           `json:"at_s,omitempty"`    // of a turn: earliest start, relative to the first turn
+	After        []int             `json:"after,omitzero"`    // of a turn: turns it waits for
 
 	tokens int
-	sound  *tacho.Audio // that the data has in it
-	answer string       // what was answered in the data, by which output_tokens are counted
+	audio  *tacho.Audio // audio contained in the data
+	answer string       // answer in the data, used to count output_tokens
 }
 
-// check says what is wrong with an entry.
+// check validates an entry.
 func (e *entry) check(wantOutput bool) error {
 	if len(e.Turns) > 0 {
 		for i := range e.Turns {
 			t := &e.Turns[i]
-			if len(t.Turns) > 0 || !(t.ThinkS >= 0 && t.ThinkS < mostSeconds) || !(t.AtS >= 0 && t.AtS < mostSeconds) {
-				return fmt.Errorf("turn %d has turns of its own, or a pause that is negative or too long: think_s and at_s are seconds", i)
+			if len(t.Turns) > 0 || !(t.ThinkS >= 0 && t.ThinkS < maxSeconds) || !(t.AtS >= 0 && t.AtS < maxSeconds) {
+				return fmt.Errorf("turn %d has nested turns, or a negative or too long pause (think_s and at_s are seconds)", i)
 			}
 			if err := e.Turns[i].check(wantOutput); err != nil {
 				return fmt.Errorf("turn %d: %w", i, err)
@@ -65,17 +65,17 @@ func (e *entry) check(wantOutput bool) error {
 	case e.Prompt != nil && *e.Prompt == "":
 		return errors.New(`"prompt" is empty`)
 	case wantOutput && e.OutputTokens < 1:
-		return errors.New(`no "output_tokens" above 0, which an output length of -1 asks for`)
+		return errors.New(`no "output_tokens" above 0, but an output length of -1 requires it`)
 	}
 	return e.checkMedia()
 }
 
-// mostSeconds bounds the pauses of a file.
-const mostSeconds = 1e9
+// maxSeconds limits the pauses in a file.
+const maxSeconds = 1e9
 
 func seconds(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
 
-// text is all that counts as the entry's prompt.
+// text returns the text that counts as the entry's prompt.
 func (e *entry) text() string {
 	var texts []string
 	if e.Prompt != nil {
@@ -90,64 +90,63 @@ func (e *entry) text() string {
 	return strings.Join(texts, "\n")
 }
 
-// mostKept bounds what a dataset keeps of its file in memory, in bytes.
-const mostKept = 1 << 30
+// maxKept limits the bytes of a file that a dataset keeps in memory.
+const maxKept = 1 << 30
 
-// entryCost is what an entry takes besides its text.
-const entryCost = 512
+// entryCost is the memory of an entry besides its text. A list that grows is in memory twice.
+const entryCost = 1024
 
-// kept are the entries of a file, as many as will be used.
-type kept struct {
-	entries []entry
-	enough  int // of them; 0 is all there are
-	bytes   int64
-	most    int64
+// entryList collects the entries of a file, up to a limit.
+type entryList struct {
+	entries  []entry
+	limit    int // maximum number of entries; 0 means all
+	bytes    int64
+	maxBytes int64
 }
 
-// keeping starts a list of entries. Where they are not shuffled, the first
-// ones are enough.
-func (o *Options) keeping() *kept {
-	k := &kept{most: cmp.Or(o.mostKept, mostKept)}
+// newEntryList returns an empty list. If the entries are not shuffled, the first Count
+// are enough.
+func (o *Options) newEntryList() *entryList {
+	k := &entryList{maxBytes: cmp.Or(o.maxKept, maxKept)}
 	if !o.Shuffle {
-		k.enough = o.Count
+		k.limit = o.Count
 	}
 	return k
 }
 
-// add keeps an entry that was made of so many bytes.
-func (k *kept) add(e entry, bytes int) error {
-	if k.bytes += int64(bytes) + entryCost; k.bytes > k.most {
-		return fmt.Errorf("more than %d MiB of requests in the data: %w", k.most>>20, rows.ErrTooMuch)
+// add appends an entry read from the given number of bytes.
+func (k *entryList) add(e entry, bytes int) error {
+	if k.bytes += int64(bytes) + entryCost; k.bytes > k.maxBytes {
+		return fmt.Errorf("more than %d MiB of requests in the data: %w", k.maxBytes>>20, rows.ErrTooMuch)
 	}
-	if k.entries = append(k.entries, e); len(k.entries) == k.enough {
+	if k.entries = append(k.entries, e); len(k.entries) == k.limit {
 		return rows.ErrEnough
 	}
 	return nil
 }
 
-// A pool is a workload of entries that were read from a file.
+// pool is a workload of entries read from a file.
 type pool struct {
 	Options
-	entries []entry
-	order   []int
-	said    []string // what reading them was worth telling
+	entries   []entry
+	order     []int
+	readNotes []string // notes from reading the file
 
-	unmeasured sync.Map // sounds whose length is not known, by their place
-	*fitted
+	unmeasured sync.Map // audio of unknown length
+	*textFitter
 }
 
-// newPool makes a workload of entries; they are counted as far as they will
-// be used.
-func newPool(ctx context.Context, o Options, entries []entry, said ...string) (Workload, error) {
+// newPool makes a workload of entries. It counts only the entries that will be used.
+func newPool(ctx context.Context, o Options, entries []entry, readNotes ...string) (Workload, error) {
 	if o.Count > len(entries) && !o.Repeat {
 		o.Count = len(entries)
 	}
-	if o.frame == 0 && o.wantsData() {
-		if err := o.findFrame(ctx); err != nil {
+	if o.templateTokens == 0 && o.usesDataLength() {
+		if err := o.findTemplate(ctx); err != nil {
 			return nil, err
 		}
 	}
-	w := &pool{Options: o, entries: entries, order: make([]int, len(entries)), said: said, fitted: newFitted(ctx, o.Counter)}
+	w := &pool{Options: o, entries: entries, order: make([]int, len(entries)), readNotes: readNotes, textFitter: newTextFitter(ctx, o.Counter)}
 	for i := range w.order {
 		w.order[i] = i
 	}
@@ -158,10 +157,10 @@ func newPool(ctx context.Context, o Options, entries []entry, said ...string) (W
 	if t := w.total(); t > 0 {
 		used = min(used, t)
 	}
-	return w, w.ready(used, o.Progress, w.count)
+	return w, w.precompute(used, o.Progress, w.count)
 }
 
-// total is how many sessions there are, 0 if there is no end.
+// total returns the number of sessions, 0 if unlimited.
 func (w *pool) total() int {
 	switch {
 	case w.Count > 0:
@@ -173,7 +172,7 @@ func (w *pool) total() int {
 	}
 }
 
-// count counts the tokens of entry i of the order, once.
+// count counts the tokens of the i-th entry in order, once.
 func (w *pool) count(i uint64) error {
 	e := &w.entries[w.order[i]]
 	for t := range e.Turns {
@@ -191,18 +190,17 @@ func (w *pool) countOne(e *entry) (err error) {
 		e.tokens = len(e.IDs)
 	default:
 		e.tokens, err = w.countPrompt(w.ctx, e)
-		if err == nil && w.MostInput > 0 && e.tokens > w.MostInput && e.Prompt != nil {
-			*e.Prompt, e.tokens, err = token.AtMost(w.ctx, w.Counter, *e.Prompt, e.tokens, w.MostInput)
+		if err == nil && w.MaxInput > 0 && e.tokens > w.MaxInput && e.Prompt != nil {
+			*e.Prompt, e.tokens, err = token.AtMost(w.ctx, w.Counter, *e.Prompt, e.tokens, w.MaxInput)
 		}
 	}
-	if err == nil && e.answer != "" && e.OutputTokens == 0 && w.wantsData() {
+	if err == nil && e.answer != "" && e.OutputTokens == 0 && w.usesDataLength() {
 		e.OutputTokens, err = w.countAnswer(w.ctx, e.answer)
 	}
 	return err
 }
 
-// Session implements tacho.Source. When the entries are used up it takes
-// random ones again.
+// Session implements tacho.Source. After the last entry it draws random entries again.
 func (w *pool) Session(i uint64) (tacho.Session, error) {
 	if t := w.total(); t > 0 && i >= uint64(t) {
 		return tacho.Session{}, io.EOF
@@ -214,8 +212,8 @@ func (w *pool) Session(i uint64) (tacho.Session, error) {
 	return w.session(i, &w.entries[w.order[at]], "")
 }
 
-// Warmup implements Workload. It opens a prompt of the file with words that no
-// prompt of the run has, so that not even its beginning is in a cache.
+// Warmup implements Workload. It starts a prompt of the file with words that no prompt of
+// the run contains, so that not even the beginning of the prompt is cached.
 func (w *pool) Warmup(i uint64) (tacho.Session, error) {
 	e := &w.entries[w.order[i%uint64(len(w.entries))]]
 	s, err := w.session(warmupBase+i, e, fmt.Sprintf("(warm-up %d.%d) ", w.Seed, i))
@@ -259,7 +257,7 @@ func (w *pool) request(i uint64, turn int, e *entry, opening string) (tacho.Requ
 	switch {
 	case e.IDs != nil:
 		q.Input.IDs = slices.Clone(e.IDs)
-		if opening != "" { // no prompt of the run has these
+		if opening != "" { // ids that no prompt of the run starts with
 			v := idsBelow(max(w.Vocab, 0))
 			q.Input.IDs[0] = int32(v.first + int((i+uint64(q.Input.IDs[0]))%uint64(v.count)))
 		}
@@ -280,27 +278,27 @@ func (w *pool) request(i uint64, turn int, e *entry, opening string) (tacho.Requ
 	return q, nil
 }
 
-// setMedia puts the images or the audio of a line into a request. Their
-// token counts come from the server.
+// setMedia puts the images or the audio of a line into a request. Their token counts come
+// from the server.
 func (w *pool) setMedia(q *tacho.Request, e *entry, opening string) (err error) {
 	q.InputTokens = 0
-	sound := e.sound
+	audio := e.audio
 	if e.Audio != "" {
-		if sound, err = loadSound(e.Audio); err != nil {
+		if audio, err = loadAudio(e.Audio); err != nil {
 			return err
 		}
 	}
-	if sound != nil {
-		if err := setSound(q, opening+e.text(), sound, w.Options); err != nil {
+	if audio != nil {
+		if err := setAudio(q, opening+e.text(), audio, w.Options); err != nil {
 			return err
 		}
 		if q.AudioS == 0 {
-			w.unmeasured.Store([2]any{e.Audio, e.sound}, nil)
+			w.unmeasured.Store([2]any{e.Audio, e.audio}, nil)
 		}
 		return nil
 	}
 	if !w.Media {
-		return errors.New("images need a backend that takes messages with images in them, such as openai-chat")
+		return errors.New("images need a backend that accepts them in messages, such as openai-chat")
 	}
 	parts, err := e.mediaParts(opening, w.SendFiles)
 	if err != nil {
@@ -311,8 +309,7 @@ func (w *pool) setMedia(q *tacho.Request, e *entry, opening string) (err error) 
 	return err
 }
 
-// countMedia measures what is in messages beside words. One text cannot be
-// made of it.
+// countMedia measures the audio in messages. It fails if the backend accepts only text.
 func (w *pool) countMedia(q *tacho.Request) error {
 	for i := range q.Input.Messages {
 		m := &q.Input.Messages[i]
@@ -320,10 +317,10 @@ func (w *pool) countMedia(q *tacho.Request) error {
 			continue
 		}
 		if q.Input.Plain && len(q.Input.Messages) == 1 && w.Media {
-			q.Input.Plain = false // a text with pictures, which some take that have no conversations
+			q.Input.Plain = false // some backends accept one message with images, but no conversation
 		}
 		if q.Input.Plain {
-			return errors.New("messages with images need a backend that takes them, such as openai-chat")
+			return errors.New("messages with images need a backend that accepts them, such as openai-chat")
 		}
 		q.InputTokens = 0
 		q.AudioS += messageSeconds(m)
@@ -331,7 +328,7 @@ func (w *pool) countMedia(q *tacho.Request) error {
 	return nil
 }
 
-// labelsOf are pairs in the order of their keys.
+// labelsOf returns the pairs sorted by key.
 func labelsOf(pairs map[string]string) (out tacho.Labels) {
 	for _, k := range slices.Sorted(maps.Keys(pairs)) {
 		out = append(out, tacho.Label{Key: k, Value: pairs[k]})
@@ -339,8 +336,8 @@ func labelsOf(pairs map[string]string) (out tacho.Labels) {
 	return out
 }
 
-// outputOf is how many tokens are asked for. A length that varies is drawn
-// from a stream of the session's own.
+// outputOf returns the number of output tokens. A distribution is drawn from a random
+// stream of the session.
 func (w *pool) outputOf(i uint64, turn int, e *entry) int {
 	if n, constant := w.Output.Constant(); constant {
 		if n < 0 || n == 0 && e.OutputTokens > 0 {
@@ -353,22 +350,22 @@ func (w *pool) outputOf(i uint64, turn int, e *entry) int {
 
 // Notes implements Workload.
 func (w *pool) Notes() []string {
-	out := slices.Clone(w.said)
+	out := slices.Clone(w.readNotes)
 	unmeasured := 0
 	for range w.unmeasured.Range {
 		unmeasured++
 	}
 	if unmeasured > 0 {
-		out = append(out, fmt.Sprintf("of %d sounds the length is not known, and RTFx counts them as 0 s: only %s tell it; convert the others to one of these", unmeasured, soundFormats))
+		out = append(out, fmt.Sprintf("the length of %d audio inputs is unknown, so RTFx counts them as 0 s; convert them to %s", unmeasured, audioFormats))
 	}
 	if t := w.total(); t > len(w.entries) {
-		out = append(out, fmt.Sprintf("%d prompts were made of the %d in the file: repeats can be served from a cache; give more data, or fewer --num-prompts", t, len(w.entries)))
+		out = append(out, fmt.Sprintf("%d prompts were made from %d in the file, and a cache may serve repeated prompts; use more data or fewer --num-prompts", t, len(w.entries)))
 	}
 	return out
 }
 
-// wantsData says whether the output lengths are the data's own.
-func (o *Options) wantsData() bool {
+// usesDataLength reports whether output lengths come from the data.
+func (o *Options) usesDataLength() bool {
 	n, constant := o.Output.Constant()
 	return constant && n < 0
 }

@@ -7,7 +7,7 @@ import (
 )
 
 var prefixRepetition = Kind{
-	Name: "prefix_repetition", Doc: "a number of prefixes, each repeated with as many different endings, in random order",
+	Name: "prefix_repetition", Doc: "a number of prefixes, each with the same number of different suffixes, in random order",
 	Tokens: true, New: newPrefixRepetition,
 	options: func(d *Dataset, o *Options) {
 		o.Input, o.Output = d.RepetitionSuffix, d.RepetitionOutput
@@ -23,16 +23,16 @@ type repetitionFlags struct {
 	RepetitionOutput Length `flag:"prefix-repetition-output-len" default:"128" help:"prefix_repetition: output tokens"`
 }
 
-// newPrefixRepetition gives every prefix the same number of prompts; what is
-// left over of the prompts asked for is dropped, and a note says so.
+// newPrefixRepetition gives every prefix the same number of prompts. It drops the
+// remainder of the requested prompts and adds a note.
 func newPrefixRepetition(ctx context.Context, o Options) (Workload, error) {
 	prefixes := max(o.Prefixes, 1)
 	each := o.Count / prefixes
 	if each < 1 {
-		return nil, fmt.Errorf("prefix_repetition: %d prompts for %d prefixes: at least one for each is needed (--num-prompts, --prefix-repetition-num-prefixes)", o.Count, prefixes)
+		return nil, fmt.Errorf("prefix_repetition: %d prompts for %d prefixes; each prefix needs at least one (--num-prompts, --prefix-repetition-num-prefixes)", o.Count, prefixes)
 	}
-	if o.Prefix+o.Input.least() < 1 && !varies(o.Input) {
-		return nil, fmt.Errorf("prefix_repetition: prompts of %d tokens are too short: at least 1 is needed (--prefix-repetition-prefix-len, --prefix-repetition-suffix-len)", o.Prefix+o.Input.least())
+	if o.Prefix+o.Input.minimum() < 1 && !varies(o.Input) {
+		return nil, fmt.Errorf("prefix_repetition: prompts of %d tokens are too short; at least 1 is needed (--prefix-repetition-prefix-len, --prefix-repetition-suffix-len)", o.Prefix+o.Input.minimum())
 	}
 	asked := o.Count
 	o.Count = each * prefixes
@@ -52,13 +52,13 @@ func newPrefixRepetition(ctx context.Context, o Options) (Workload, error) {
 	if o.Count == asked {
 		return w, nil
 	}
-	return noted{w, fmt.Sprintf("%d of %d prompts were dropped: %d prefixes get %d each; ask for a multiple of the prefixes to have all", asked-o.Count, asked, prefixes, each)}, nil
+	return withNote{w, fmt.Sprintf("%d of %d prompts were dropped because %d prefixes get %d each; set --num-prompts to a multiple of the prefixes", asked-o.Count, asked, prefixes, each)}, nil
 }
 
-// noted is a workload with something more to say.
-type noted struct {
+// withNote adds a note to a workload.
+type withNote struct {
 	Workload
 	note string
 }
 
-func (n noted) Notes() []string { return append(n.Workload.Notes(), n.note) }
+func (n withNote) Notes() []string { return append(n.Workload.Notes(), n.note) }

@@ -12,11 +12,11 @@ import (
 	"strconv"
 	"strings"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
 var random = Kind{
-	Name: "random", Doc: "random tokens of a given number: token ids where the backend takes them, else words",
+	Name: "random", Doc: "random prompts with an exact number of tokens: token ids if the backend accepts them, otherwise words",
 	Endless: true, Tokens: true, Scenarios: true, New: newRandom,
 	options:  func(d *Dataset, o *Options) { d.randomFlags.options(o) },
 	check:    func(d *Dataset) error { return d.batchFlags.check(&d.randomFlags) },
@@ -27,26 +27,26 @@ var random = Kind{
 type randomFlags struct {
 	RandomInputLen   Length  `flag:"random-input-len" default:"1024" help:"random: prompt tokens"`
 	RandomOutputLen  Length  `flag:"random-output-len" default:"128" help:"random: output tokens"`
-	RandomRangeRatio Ratios  `flag:"random-range-ratio" help:"random: lengths vary by this share up and down, or {\"input\":R,\"output\":R}"`
-	RandomPrefixLen  int     `flag:"random-prefix-len" most:"tokens" help:"random: extra tokens at the start that all prompts share"`
-	RandomPrefixes   int     `flag:"random-num-prefixes" most:"ranks" help:"+ random: number of different shared prefixes; each prompt has one of them"`
-	RandomPrefixZipf float64 `flag:"random-prefix-zipf" help:"+ random: Zipf exponent that makes some prefixes more popular; 0 makes all equally popular"`
+	RandomRangeRatio Ratios  `flag:"random-range-ratio" help:"random: relative variation of the lengths, up and down, or {\"input\":R,\"output\":R}"`
+	RandomPrefixLen  int     `flag:"random-prefix-len" most:"tokens" help:"random: tokens of a prefix shared by all prompts, in addition to --random-input-len"`
+	RandomPrefixes   int     `flag:"random-num-prefixes" most:"ranks" help:"+ random: number of different shared prefixes; each prompt uses one"`
+	RandomPrefixZipf float64 `flag:"random-prefix-zipf" help:"+ random: Zipf exponent of prefix popularity; 0 makes all equally popular"`
 	batchFlags
-	CacheHit   float64 `flag:"random-cache-hit-fraction" help:"+ random: share of the prompts that begin with a prefix they all have in common; the others have none"`
-	CacheRatio float64 `flag:"random-cache-ratio" help:"+ random: share of such a prompt that is the prefix; --random-input-len is the length of the whole prompt"`
+	CacheHit   float64 `flag:"random-cache-hit-fraction" help:"+ random: fraction of the prompts with a common prefix"`
+	CacheRatio float64 `flag:"random-cache-ratio" help:"+ random: length of the common prefix as a fraction of --random-input-len, the length of the complete prompt"`
 
-	RandomVocab int  `flag:"random-vocab-size" help:"+ random: draw token ids below this; it must not exceed the model's vocabulary"`
-	PromptText  bool `flag:"prompt-text" help:"+ random: send text even where the backend takes token ids"`
-	PromptIDs   bool `flag:"prompt-token-ids" help:"+ random: send token ids and nothing else; without it they are sent where the backend takes them, and text where the server refuses them"`
+	RandomVocab int  `flag:"random-vocab-size" help:"+ random: upper limit of token ids; must not exceed the model's vocabulary"`
+	PromptText  bool `flag:"prompt-text" help:"+ random: send text even if the backend accepts token ids"`
+	PromptIDs   bool `flag:"prompt-token-ids" help:"+ random: send only token ids; by default ids are sent if the backend accepts them, and text if the server rejects ids"`
 }
 
-// options are those of random and random_mm.
+// options sets the options of random and random_mm.
 func (f *randomFlags) options(o *Options) {
 	o.Input, o.Output, o.Prefix, o.Prefixes = f.RandomInputLen, f.RandomOutputLen, f.RandomPrefixLen, f.RandomPrefixes
 	o.InRatio, o.OutRatio, o.Batch, o.IgnoreEOS = f.RandomRangeRatio.Input, f.RandomRangeRatio.Output, f.RandomBatchSize, true
 }
 
-// Ratios are how far lengths vary, of prompts and of outputs.
+// Ratios are the relative variations of prompt and output lengths.
 type Ratios struct{ Input, Output float64 }
 
 // UnmarshalText reads one number for both, or {"input":R,"output":R}.
@@ -73,25 +73,25 @@ func (r Ratios) MarshalText() ([]byte, error) {
 }
 
 const (
-	// minTokenID keeps clear of the control tokens and single bytes that open
-	// most vocabularies.
+	// minTokenID skips the control tokens and single bytes at the beginning of most
+	// vocabularies.
 	minTokenID = 1000
-	// leastVocab is the smallest vocabulary that prompts are drawn from.
-	leastVocab = 8
-	// defaultVocab is below the size of every vocabulary in common use (the
-	// smallest, of 32,000 tokens, is Llama 2's).
+	// minVocab is the smallest vocabulary for random prompts.
+	minVocab = 8
+	// defaultVocab is less than the size of every common vocabulary. The smallest is
+	// Llama 2's with 32,000 tokens.
 	defaultVocab = 30_000
-	// prefixIndex is the random stream of the first shared prefix; those of
-	// the others lie below it.
+	// prefixIndex is the random stream of the first shared prefix. The streams of other
+	// prefixes are below it.
 	prefixIndex = uint64(1)<<62 - 1
 )
 
-// An idRange is the token ids that prompts are made of.
+// idRange is the range of token ids used in prompts.
 type idRange struct{ first, count int }
 
-// idsBelow are the ids to draw from a vocabulary of that size; 0 stands for the
-// usual size. The first ones are left out, for control tokens are there: an
-// eighth of a small vocabulary.
+// idsBelow returns the ids to draw from a vocabulary of the given size; 0 means
+// defaultVocab. It leaves out the first ids because they are control tokens. In a small
+// vocabulary it leaves out an eighth.
 func idsBelow(size int) idRange {
 	if size == 0 {
 		size = defaultVocab
@@ -105,7 +105,7 @@ func idsBelow(size int) idRange {
 
 func (v idRange) draw(r *rand.Rand) int32 { return int32(v.first + r.IntN(v.count)) }
 
-// append draws n ids, as draw does, for those who draw millions.
+// append draws n ids with the same result as draw, but faster.
 func (v idRange) append(ids []int32, r *rand.PCG, n int) []int32 {
 	count := uint64(v.count)
 	if count&(count-1) == 0 {
@@ -117,7 +117,7 @@ func (v idRange) append(ids []int32, r *rand.PCG, n int) []int32 {
 	}
 	for range n {
 		high, low := bits.Mul64(r.Uint64(), count)
-		for low < count && low < -count%count { // as rand.Rand does, for all to be as likely
+		for low < count && low < -count%count { // rejection sampling like rand.Rand, for a uniform distribution
 			high, low = bits.Mul64(r.Uint64(), count)
 		}
 		ids = append(ids, int32(v.first)+int32(high))
@@ -125,17 +125,17 @@ func (v idRange) append(ids []int32, r *rand.PCG, n int) []int32 {
 	return ids
 }
 
-// A drawn workload makes prompts of random tokens, which no cache has seen,
-// behind a prefix that some of them share.
+// drawn makes prompts of random tokens after a prefix that some prompts share. The random
+// tokens are in no cache.
 type drawn struct {
 	Options
-	ids     idRange
-	end     uint64                                       // sessions there are; 0 is no end
-	lengths func(i uint64, r *rand.Rand) (in, out int)   // of session i, the prefix not counted
-	group   func(i uint64, r *rand.Rand) (prefix uint64) // which prefix session i has
-	openers *fitted                                      // the prefixes, where they are texts
-	around  int                                          // tokens around a text, which are in its count
-	*fitted
+	ids      idRange
+	end      uint64                                       // number of sessions; 0 means unlimited
+	lengths  func(i uint64, r *rand.Rand) (in, out int)   // lengths of session i without the prefix
+	group    func(i uint64, r *rand.Rand) (prefix uint64) // prefix of session i
+	openers  *textFitter                                  // fits the prefixes if they are text
+	overhead int                                          // tokens the counter adds to a text
+	*textFitter
 }
 
 func newRandom(ctx context.Context, o Options) (Workload, error) {
@@ -146,8 +146,8 @@ func newRandom(ctx context.Context, o Options) (Workload, error) {
 	if err != nil {
 		return nil, fmt.Errorf("random: %w", err)
 	}
-	if least := o.Input.least(); o.Prefix+least < 1 && !o.Scenario.Given() && !varies(o.Input) {
-		return nil, fmt.Errorf("random: prompts of %d tokens are too short: at least 1 is needed (--random-input-len)", o.Prefix+least)
+	if least := o.Input.minimum(); o.Prefix+least < 1 && !o.Scenario.Given() && !varies(o.Input) {
+		return nil, fmt.Errorf("random: prompts of %d tokens are too short; --random-input-len must be at least 1", o.Prefix+least)
 	}
 	w, err := newDrawn(ctx, "random", o)
 	if err != nil {
@@ -155,25 +155,25 @@ func newRandom(ctx context.Context, o Options) (Workload, error) {
 	}
 	w.group = w.popular()
 	if o.Batch > 1 {
-		w.Unread = false // they are put together
+		w.Placeholders = false // batched reads the ids
 		return batched{w, uint64(o.Batch), uint64(o.Count)}, w.prepare()
 	}
 	return w, w.prepare()
 }
 
-// varies says whether l is a distribution without a bound below.
+// varies reports whether l is a distribution without a lower limit.
 func varies(l Length) bool { return l.kind != nil && l.kind.name != "uniform" }
 
-// newDrawn is a drawn workload of the lengths of o. The caller may change its
-// functions, and then calls prepare.
+// newDrawn returns a drawn workload with the lengths of o. The caller may replace its
+// functions and must then call prepare.
 func newDrawn(ctx context.Context, name string, o Options) (*drawn, error) {
-	if o.Vocab != 0 && o.Vocab < leastVocab {
-		return nil, fmt.Errorf("%s: a vocabulary of %d tokens is too small, at least %d are needed (--random-vocab-size), or send text (--prompt-text)", name, o.Vocab, leastVocab)
+	if o.Vocab != 0 && o.Vocab < minVocab {
+		return nil, fmt.Errorf("%s: a vocabulary of %d tokens is too small; set --random-vocab-size to at least %d, or send text with --prompt-text", name, o.Vocab, minVocab)
 	}
-	w := &drawn{Options: o, ids: idsBelow(o.Vocab), fitted: newFitted(ctx, o.Counter), openers: newFitted(ctx, o.Counter)}
+	w := &drawn{Options: o, ids: idsBelow(o.Vocab), textFitter: newTextFitter(ctx, o.Counter), openers: newTextFitter(ctx, o.Counter)}
 	if o.Prefix > 0 && !o.IDs {
 		var err error
-		if w.around, err = aroundText(ctx, o.Counter); err != nil {
+		if w.overhead, err = textOverhead(ctx, o.Counter); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -187,7 +187,7 @@ func newDrawn(ctx context.Context, name string, o Options) (*drawn, error) {
 	return w, nil
 }
 
-// popular chooses among several prefixes, all alike or by Zipf's law.
+// popular returns a function that picks a prefix, uniformly or by Zipf's law.
 func (w *drawn) popular() func(i uint64, r *rand.Rand) uint64 {
 	n := max(w.Prefixes, 1)
 	if n == 1 {
@@ -197,16 +197,15 @@ func (w *drawn) popular() func(i uint64, r *rand.Rand) uint64 {
 	return func(_ uint64, r *rand.Rand) uint64 { return uint64(pick(sums, r)) }
 }
 
-// exactly says whether a text of n tokens can be made without counting.
+// exactly reports whether a text of n tokens can be made without counting.
 func (w *drawn) exactly(n int) bool { return w.Exact != nil && w.Prefix == 0 && n > 1 }
 
-// prepare makes the texts of the run ready; what needs no counting needs no
-// preparing.
+// prepare fits the texts of the run in advance, unless no counting is needed.
 func (w *drawn) prepare() error {
 	if w.IDs || w.exactly(2) {
 		return nil
 	}
-	return w.ready(w.Count, w.Progress, func(i uint64) error { _, err := w.Session(i); return err })
+	return w.precompute(w.Count, w.Progress, func(i uint64) error { _, err := w.Session(i); return err })
 }
 
 // Session implements tacho.Source.
@@ -219,9 +218,9 @@ func (w *drawn) Session(i uint64) (tacho.Session, error) {
 	input, output := w.lengths(i, rng)
 	q := tacho.Request{MaxTokens: output, IgnoreEOS: w.IgnoreEOS}
 	opening := prefixIndex - w.group(i, rng)
-	if w.IDs && w.Unread && w.IgnoreEOS { // how long an answer is, unless it is told, depends on the ids
-		own := turnKey(w.Seed, 0) // the other classes of a mix have prompts of their own
-		q.Input.Unread = []tacho.Unread{{Number: own ^ opening, Tokens: w.Prefix}, {Number: own ^ i, Tokens: input}}
+	if w.IDs && w.Placeholders && w.IgnoreEOS { // without ignore_eos the length of an answer depends on the ids
+		own := turnKey(w.Seed, 0) // other classes of a mix have different prompts
+		q.Input.Placeholders = []tacho.Placeholder{{Number: own ^ opening, Tokens: w.Prefix}, {Number: own ^ i, Tokens: input}}
 		q.InputTokens = w.Prefix + input
 		return single(i, q), nil
 	}
@@ -239,23 +238,23 @@ func (w *drawn) Session(i uint64) (tacho.Session, error) {
 		return tacho.Session{}, err
 	}
 	seed := rng.Uint64()
-	q.Input.Text, q.InputTokens, err = w.text(i, w.Prefix+input, asMany(input),
+	q.Input.Text, q.InputTokens, err = w.text(i, w.Prefix+input, oneTokenPerWord(input),
 		func(n int) string { return prefixed(prefix, seed, n, math.MaxInt) },
 		func(bytes int) string { return prefixed(prefix, seed, math.MaxInt, bytes) })
 	return single(i, q), err
 }
 
-// prefix is the text that prompts share, of as many tokens as asked for. What the
-// counter puts around a prompt is not among these.
+// prefix returns a shared text of Prefix tokens, not including the tokens the counter
+// adds to a prompt.
 func (w *drawn) prefix(opening uint64) (string, error) {
 	if w.Prefix == 0 {
 		return "", nil
 	}
-	m, _, err := w.openers.words(w.Seed, opening, w.Prefix+w.around)
+	m, _, err := w.openers.words(w.Seed, opening, w.Prefix+w.overhead)
 	return m.Content, err
 }
 
-// Warmup implements Workload. Its prefix is one that no session has.
+// Warmup implements Workload. It uses a prefix that no session uses.
 func (w *drawn) Warmup(i uint64) (tacho.Session, error) {
 	alone := *w
 	alone.group = func(uint64, *rand.Rand) uint64 { return 1<<40 + i }
@@ -265,8 +264,8 @@ func (w *drawn) Warmup(i uint64) (tacho.Session, error) {
 // Notes implements Workload.
 func (w *drawn) Notes() []string { return w.notes() }
 
-// prefixed is the shared prefix and then words drawn by seed. It ends after n
-// words or at the given number of bytes, whichever comes first.
+// prefixed returns the shared prefix followed by words drawn by seed. It stops after n
+// words or at the given number of bytes, whichever is first.
 func prefixed(prefix string, seed uint64, n, bytes int) string {
 	var b strings.Builder
 	b.WriteString(prefix)

@@ -8,18 +8,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tacho"
-	"tacho/engine"
-	"tacho/pace"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/engine"
+	"github.com/tacho-bench/tacho/pace"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// patient is a server whose answers take an hour.
-type patient struct{}
+// slowServer is a server that takes an hour to answer.
+type slowServer struct{}
 
-func (patient) Prepare(*tacho.Request) (tacho.Call, error) { return patient{}, nil }
+func (slowServer) Prepare(*tacho.Request) (tacho.Call, error) { return slowServer{}, nil }
 
-func (patient) Do(ctx context.Context, epoch time.Time, rec *tacho.Record, o tacho.CallOptions) {
+func (slowServer) Do(ctx context.Context, epoch time.Time, rec *tacho.Record, o tacho.CallOptions) {
 	if o.Pass(func() {}) != nil {
 		return
 	}
@@ -28,13 +28,14 @@ func (patient) Do(ctx context.Context, epoch time.Time, rec *tacho.Record, o tac
 	rec.End = time.Since(epoch)
 }
 
-// A sentList keeps records.
+// sentList is a list of records.
 type sentList []tacho.Record
 
 func (l *sentList) Add(r *tacho.Record) error { *l = append(*l, *r); return nil }
 func (l *sentList) Close() error              { return nil }
 
-// A trace is replayed at its own times: in a time without delays, exactly.
+// TestTraceIsReplayedExactly checks that a trace is replayed at exactly its own times in
+// virtual time.
 func TestTraceIsReplayedExactly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "azure.csv")
 	text := "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,5,1\n2023-11-16 18:17:04.0319569,6,1\n2023-11-16 18:19:04.0319570,7,1\n"
@@ -52,7 +53,7 @@ func TestTraceIsReplayedExactly(t *testing.T) {
 	var got sentList
 	synctest.Test(t, func(t *testing.T) {
 		if err := engine.Run(t.Context(), engine.Stage{
-			Arrivals: pace.Stripe(w.(tacho.Pacer).Arrivals(), 0, 1), Source: w, Backend: patient{},
+			Arrivals: pace.Stripe(w.(tacho.Pacer).Arrivals(), 0, 1), Source: w, Backend: slowServer{},
 		}, &got); err != nil {
 			t.Fatal(err)
 		}

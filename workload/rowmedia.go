@@ -6,61 +6,61 @@ import (
 	"path/filepath"
 	"slices"
 
-	"tacho"
-	"tacho/internal/wholefile"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/atomicfile"
 )
 
-// A fileColumn is a picture or a sound in a row of a hub dataset: its contents,
-// its path, or both.
+// fileColumn is an image or audio in a row of a hub dataset: its contents, its path, or
+// both.
 type fileColumn struct {
 	Bytes []byte `json:"bytes"`
 	Path  string `json:"path"`
 }
 
-// mediaRows reads the sounds and pictures of a dataset's rows, where the
-// backend can send them.
+// mediaRows reads the audio and images of rows if the backend can send them.
 type mediaRows struct {
 	Options
-	outside int // sounds that are too short or too long
-	unknown int // sounds whose length is not known, though it matters
+	outside int // audio outside the length limits
+	unknown int // audio of unknown length, if there are limits
 }
 
-// defaultTranscript is how many tokens are asked for where nobody says, as in
-// the reference.
+// defaultTranscript is the default number of output tokens for transcription, as in the
+// reference.
 const defaultTranscript = 1024
 
-// transcribe is what a chat model is told to do with a sound.
+// transcribe is the instruction for a chat model with audio input.
 const transcribe = "Write down what is said."
 
-// sound is the entry of a row with a sound, nil if it has none or the backend
-// takes none; use is whether it is of a length that is wanted.
-func (m *mediaRows) sound(row json.RawMessage) (e *entry, use bool, err error) {
+// audio returns the entry of a row with audio. It returns nil if the row contains no audio or
+// the backend does not accept audio. use is set if the length of the audio is within
+// limits.
+func (m *mediaRows) audio(row json.RawMessage) (e *entry, use bool, err error) {
 	if !m.Audio && !m.Media {
 		return nil, false, nil
 	}
 	var columns struct {
 		Audio *fileColumn `json:"audio"`
 	}
-	_ = json.Unmarshal(row, &columns) // a column of another type has no sound
+	_ = json.Unmarshal(row, &columns) // ignore columns of another type
 	if columns.Audio == nil || columns.Audio.Path == "" && len(columns.Audio.Bytes) == 0 {
 		return nil, false, nil
 	}
 	data := columns.Audio.Bytes
 	if len(data) == 0 {
-		if data, err = wholefile.Read(columns.Audio.Path); err != nil {
-			return nil, false, fmt.Errorf("audio: its bytes are not in the row: %w", err)
+		if data, err = atomicfile.Read(columns.Audio.Path); err != nil {
+			return nil, false, fmt.Errorf("audio: the row does not contain its bytes: %w", err)
 		}
 	}
 	text := transcribe
-	e = &entry{Prompt: &text, OutputTokens: defaultTranscript, sound: &tacho.Audio{Name: filepath.Base(columns.Audio.Path), Data: data}}
-	if len(filepath.Ext(e.sound.Name)) < 2 {
-		e.sound.Name = "audio." + soundFormat(e.sound)
+	e = &entry{Prompt: &text, OutputTokens: defaultTranscript, audio: &tacho.Audio{Name: filepath.Base(columns.Audio.Path), Data: data}}
+	if len(filepath.Ext(e.audio.Name)) < 2 {
+		e.audio.Name = "audio." + audioFormat(e.audio)
 	}
-	return e, m.wanted(soundSeconds(data)), nil
+	return e, m.wanted(audioSeconds(data)), nil
 }
 
 func (m *mediaRows) wanted(seconds float64) bool {
-	o := m.Sounds
+	o := m.AudioLimits
 	bounded := o.MinS > 0 || o.MaxS > 0
 	switch {
 	case seconds == 0 && bounded:
@@ -73,7 +73,7 @@ func (m *mediaRows) wanted(seconds float64) bool {
 	return true
 }
 
-// images are the pictures of a row, as data URLs.
+// images returns the images of a row as data URLs.
 func (m *mediaRows) images(row json.RawMessage) (urls []string) {
 	if !m.Media {
 		return nil
@@ -82,7 +82,7 @@ func (m *mediaRows) images(row json.RawMessage) (urls []string) {
 		Image  *fileColumn  `json:"image"`
 		Images []fileColumn `json:"images"`
 	}
-	_ = json.Unmarshal(row, &columns) // columns of other types have no pictures
+	_ = json.Unmarshal(row, &columns) // columns of other types have no images
 	files := columns.Images
 	if columns.Image != nil {
 		files = slices.Insert(files, 0, *columns.Image)
@@ -95,17 +95,17 @@ func (m *mediaRows) images(row json.RawMessage) (urls []string) {
 	return urls
 }
 
-// notes tells which sounds were left out.
+// notes reports the audio that was left out.
 func (m *mediaRows) notes() (out []string) {
 	if m.outside > 0 {
 		most := "any"
-		if m.Sounds.MaxS > 0 {
-			most = fmt.Sprint(m.Sounds.MaxS)
+		if m.AudioLimits.MaxS > 0 {
+			most = fmt.Sprint(m.AudioLimits.MaxS)
 		}
-		out = append(out, fmt.Sprintf("%d sounds were left out: they are not between %v and %s s long; --asr-min-audio-len-sec and --asr-max-audio-len-sec set the bounds", m.outside, m.Sounds.MinS, most))
+		out = append(out, fmt.Sprintf("%d audio inputs not between %v and %s s were left out (--asr-min-audio-len-sec, --asr-max-audio-len-sec)", m.outside, m.AudioLimits.MinS, most))
 	}
 	if m.unknown > 0 {
-		out = append(out, fmt.Sprintf("%d sounds were left out: how long they are is not known, for only %s tell it; convert them, or leave out the bounds (--asr-min-audio-len-sec, --asr-max-audio-len-sec)", m.unknown, soundFormats))
+		out = append(out, fmt.Sprintf("%d audio inputs of unknown length were left out; convert them to %s, or remove --asr-min-audio-len-sec and --asr-max-audio-len-sec", m.unknown, audioFormats))
 	}
 	return out
 }

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// A Scenario is lengths of prompts and outputs that belong together, in one of
-// the ways people write them:
+// Scenario is a joint distribution of prompt and output lengths, in one of the common
+// notations:
 //
 //	D(100,50)                      prompts of 100 tokens, outputs of 50
-//	N(480,240)/(300,150)           both normal; U, L and G likewise
+//	N(480,240)/(300,150)           both normal; also U, L and G
 //	uniform(50,100)/lognormal(200,0.5)
-//	256|32,128|16:40;1024,64:60    several pairs, MEAN|DEVIATION each, with weights
+//	256|32,128|16:40;1024,64:60    several pairs of MEAN|DEVIATION, with weights
 //
-// Its zero value is no scenario.
+// Its zero value means no scenario.
 type Scenario struct {
 	pairs []lengthPair
 	sums  []float64
@@ -24,10 +24,10 @@ type Scenario struct {
 
 type lengthPair struct{ in, out Length }
 
-// Given says whether there is one.
+// Given reports whether there is a scenario.
 func (s *Scenario) Given() bool { return len(s.pairs) > 0 }
 
-// Draw is a prompt length and an output length.
+// Draw returns a prompt length and an output length.
 func (s *Scenario) Draw(r *rand.Rand) (in, out int) {
 	p := &s.pairs[0]
 	if len(s.pairs) > 1 {
@@ -60,7 +60,7 @@ func (s *Scenario) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// parsePair reads one pair, in brackets or in the notation with bars.
+// parsePair parses one pair, with parentheses or in the notation with bars.
 func parsePair(text string) (p lengthPair, weight float64, err error) {
 	if !strings.Contains(text, "(") {
 		return parseBars(text)
@@ -72,15 +72,15 @@ func parsePair(text string) (p lengthPair, weight float64, err error) {
 		if !strings.EqualFold(name, "d") || !comma || !ok {
 			return p, 0, fmt.Errorf("%q: write D(100,50), or N(480,240)/(300,150)", text)
 		}
-		return p, 1, cmpErr(p.in.UnmarshalText([]byte(a)), p.out.UnmarshalText([]byte(b)))
+		return p, 1, firstError(p.in.UnmarshalText([]byte(a)), p.out.UnmarshalText([]byte(b)))
 	}
 	if strings.HasPrefix(out, "(") {
-		out = name + out // the second pair of brackets has the name of the first
+		out = name + out // the second pair of parentheses uses the name of the first
 	}
-	return p, 1, cmpErr(p.in.UnmarshalText([]byte(in)), p.out.UnmarshalText([]byte(out)))
+	return p, 1, firstError(p.in.UnmarshalText([]byte(in)), p.out.UnmarshalText([]byte(out)))
 }
 
-// parseBars reads MEAN|DEVIATION,MEAN|DEVIATION:WEIGHT.
+// parseBars parses MEAN|DEVIATION,MEAN|DEVIATION:WEIGHT.
 func parseBars(text string) (p lengthPair, weight float64, err error) {
 	lengths, share, weighted := strings.Cut(text, ":")
 	weight = 1
@@ -100,5 +100,5 @@ func parseBars(text string) (p lengthPair, weight float64, err error) {
 		}
 		return l.UnmarshalText([]byte(mean))
 	}
-	return p, weight, cmpErr(bar(&p.in, in), bar(&p.out, out))
+	return p, weight, firstError(bar(&p.in, in), bar(&p.out, out))
 }

@@ -17,10 +17,10 @@ import (
 	"sync"
 	"time"
 
-	"tacho"
-	"tacho/internal/rows"
-	"tacho/internal/wholefile"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/atomicfile"
+	"github.com/tacho-bench/tacho/internal/rows"
+	"github.com/tacho-bench/tacho/stat"
 )
 
 var servegen = Kind{
@@ -28,22 +28,22 @@ var servegen = Kind{
 	Timed: true, Tokens: true, New: newServeGen,
 }
 
-// A clientWindow is a stretch of time in which a client sends at one rate.
+// clientWindow is an interval in which a client sends at a constant rate.
 type clientWindow struct {
 	from, to float64 // seconds
-	rate     float64 // requests per second; 0 is silence
-	weibull  bool    // else gamma
-	shape    float64 // of the gaps, whose mean is 1/rate
+	rate     float64 // requests per second; 0 means idle
+	weibull  bool    // Weibull distribution of gaps, otherwise gamma
+	shape    float64 // shape of the distribution; the mean is 1/rate
 	in, out  *Length
 }
 
-// A serveClient is one client.
+// serveClient is one client.
 type serveClient struct {
 	name    string
 	windows []clientWindow
 }
 
-// serveGen is the mix of all clients. Its arrivals are drawn, and merged.
+// serveGen merges the randomly drawn arrivals of all clients.
 type serveGen struct {
 	tokenMaker
 	Options
@@ -55,7 +55,7 @@ type serveGen struct {
 func newServeGen(_ context.Context, o Options) (Workload, error) {
 	traces, err := filepath.Glob(filepath.Join(o.Path, "chunk-*-trace.csv"))
 	if o.Path == "" || err != nil || len(traces) == 0 {
-		return nil, fmt.Errorf("servegen: no chunk-*-trace.csv in %q: give the directory of one model with --dataset-path", o.Path)
+		return nil, fmt.Errorf("servegen: no chunk-*-trace.csv in %q; set --dataset-path to the directory of one model", o.Path)
 	}
 	slices.Sort(traces)
 	w := &serveGen{Options: o, tokenMaker: newTokenMaker(o)}
@@ -69,13 +69,12 @@ func newServeGen(_ context.Context, o Options) (Workload, error) {
 		}
 	}
 	if len(w.clients) == 0 {
-		return nil, fmt.Errorf("servegen: no client of %s sends anything in the window: choose other hours (--trace-window)", o.Path)
+		return nil, fmt.Errorf("servegen: no client of %s sends requests in the window; choose other hours with --trace-window", o.Path)
 	}
 	return w, nil
 }
 
-// readClient reads a client's windows as far as they are wanted and not
-// silent.
+// readClient reads the windows of a client within span, except idle ones.
 func readClient(path string, span Window) (serveClient, error) {
 	c := serveClient{name: strings.TrimSuffix(filepath.Base(path), "-trace.csv")}
 	lengths, err := readClientLengths(strings.TrimSuffix(path, "-trace.csv") + "-dataset.json")
@@ -95,15 +94,15 @@ func readClient(path string, span Window) (serveClient, error) {
 			continue
 		}
 		if win.in, win.out = lengths.at(all[i].from); win.in == nil {
-			return c, fmt.Errorf("%s: no lengths for the time %v s", path, all[i].from)
+			return c, fmt.Errorf("%s: no lengths at time %v s", path, all[i].from)
 		}
 		c.windows = append(c.windows, win)
 	}
 	return c, nil
 }
 
-// readClientWindows reads all windows of a client. Each lasts to the next, and
-// the last as long as the one before it.
+// readClientWindows reads all windows of a client. Each window ends at the start of the
+// next; the last window is as long as the one before.
 func readClientWindows(path string) ([]clientWindow, error) {
 	lines, err := rows.OpenLines(path)
 	if err != nil {
@@ -118,7 +117,7 @@ func readClientWindows(path string) ([]clientWindow, error) {
 		}
 		if n := len(all); n > 0 {
 			if win.from <= all[n-1].from {
-				return nil, fmt.Errorf("%s:%d: its time is not after that of the line above", path, lines.Number())
+				return nil, fmt.Errorf("%s:%d: its time is not after the time of the previous line", path, lines.Number())
 			}
 			all[n-1].to = win.from
 			win.to = win.from + win.from - all[n-1].from
@@ -137,7 +136,7 @@ func parseClientWindow(text string) (w clientWindow, err error) {
 	w.from, errs[0] = strconv.ParseFloat(f[0], 64)
 	w.rate, errs[1] = strconv.ParseFloat(f[1], 64)
 	w.shape, errs[2] = strconv.ParseFloat(f[4], 64)
-	if err := cmpErr(errs[:]...); err != nil {
+	if err := firstError(errs[:]...); err != nil {
 		return w, err
 	}
 	switch strings.TrimSpace(f[3]) {
@@ -150,7 +149,7 @@ func parseClientWindow(text string) (w clientWindow, err error) {
 	case "Exponential", "Poisson":
 		w.shape = 1
 	default:
-		return w, fmt.Errorf("arrival pattern %q (have Gamma, Weibull, Exponential)", f[3])
+		return w, fmt.Errorf("arrival pattern %q is not one of Gamma, Weibull, Exponential", f[3])
 	}
 	if !(w.from >= 0) || !(w.rate >= 0) || !(w.shape > 0) {
 		return w, fmt.Errorf("time %v, rate %v, shape %v", w.from, w.rate, w.shape)
@@ -158,7 +157,7 @@ func parseClientWindow(text string) (w clientWindow, err error) {
 	return w, nil
 }
 
-// clientLengths are distributions of lengths, each from a time on.
+// clientLengths are length distributions, each valid from a time.
 type clientLengths []lengthsFrom
 
 type lengthsFrom struct {
@@ -175,10 +174,10 @@ func (l clientLengths) at(t float64) (in, out *Length) {
 	return nil, nil
 }
 
-// readClientLengths reads {"600": {"input_tokens": "{12: 0.5, ...}", ...}}:
-// the inner objects are Python's, in a string.
+// readClientLengths reads {"600": {"input_tokens": "{12: 0.5, ...}", ...}}. The inner
+// objects are Python literals in a string.
 func readClientLengths(path string) (clientLengths, error) {
-	b, err := wholefile.Read(path)
+	b, err := atomicfile.Read(path)
 	if err != nil {
 		return nil, err
 	}
@@ -194,11 +193,11 @@ func readClientLengths(path string) (clientLengths, error) {
 		}
 		in, err1 := parseHistogram(fields["input_tokens"])
 		answer, err2 := parseHistogram(fields["output_tokens"])
-		if err := cmpErr(err1, err2); err != nil {
+		if err := firstError(err1, err2); err != nil {
 			return nil, fmt.Errorf("%s: at %s s: %w", path, at, err)
 		}
 		if in.table == nil || answer.table == nil {
-			continue // nothing was sent then
+			continue // no requests in this interval
 		}
 		out = append(out, lengthsFrom{from, in, answer})
 	}
@@ -228,13 +227,13 @@ func parseHistogram(text string) (l Length, err error) {
 	return l, nil
 }
 
-// A clientMerge draws the arrivals of all clients in the order of time.
+// clientMerge draws the arrivals of all clients in order of time.
 type clientMerge struct {
 	queue clientQueue
 	index uint64
 }
 
-// A clientState is a client and its next arrival.
+// clientState is a client and its next arrival.
 type clientState struct {
 	*serveClient
 	rng    *rand.Rand
@@ -254,7 +253,7 @@ func (w *serveGen) newMerge() *clientMerge {
 	return m
 }
 
-// advance draws the next arrival; false when there is none.
+// advance draws the next arrival. It returns false if there is none.
 func (s *clientState) advance() bool {
 	for s.window < len(s.windows) {
 		win := &s.windows[s.window]
@@ -276,7 +275,7 @@ func (w *clientWindow) gap(r *rand.Rand) float64 {
 	return stat.Gamma(r, w.shape) / w.shape / w.rate
 }
 
-// take is the next arrival of all: when, and in which window of whom.
+// take returns the time, client and window of the next arrival.
 func (m *clientMerge) take() (float64, *serveClient, *clientWindow, error) {
 	if len(m.queue) == 0 {
 		return 0, nil, nil, io.EOF
@@ -324,7 +323,7 @@ func (w *serveGen) Session(i uint64) (tacho.Session, error) {
 	return single(i, w.request(i, client, win)), nil
 }
 
-// arrival is who sends request i.
+// arrival returns the client and window of request i.
 func (w *serveGen) arrival(i uint64) (client *serveClient, win *clientWindow, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 
-	"tacho"
-	"tacho/internal/rows"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/rows"
 )
 
 var sharegpt = Kind{
@@ -22,8 +22,8 @@ type shareGPTFlags struct {
 	ShareGPTOutput Length `flag:"sharegpt-output-len" help:"sharegpt: output tokens; by default the length of the answer in the data"`
 }
 
-// shareGPTTalk is a conversation of a ShareGPT file.
-type shareGPTTalk struct {
+// shareGPTConversation is a conversation of a ShareGPT file.
+type shareGPTConversation struct {
 	Conversations []struct {
 		From  string `json:"from"`
 		Role  string `json:"role"`
@@ -34,16 +34,16 @@ type shareGPTTalk struct {
 	Video json.RawMessage `json:"video"`
 }
 
-// said is the text of turn i.
-func (t *shareGPTTalk) said(i int) string {
+// text returns the text of turn i.
+func (t *shareGPTConversation) text(i int) string {
 	if c := t.Conversations[i]; c.Value != "" {
 		return c.Value
 	}
 	return t.Conversations[i].Text
 }
 
-// messages are the turns, in the roles of OpenAI.
-func (t *shareGPTTalk) messages() []tacho.Message {
+// messages returns the turns with OpenAI's roles.
+func (t *shareGPTConversation) messages() []tacho.Message {
 	out := make([]tacho.Message, len(t.Conversations))
 	for i, c := range t.Conversations {
 		role := c.From
@@ -56,27 +56,27 @@ func (t *shareGPTTalk) messages() []tacho.Message {
 		case "gpt", "chatgpt", "bing", "bard", "assistant", "model":
 			role = "assistant"
 		}
-		out[i] = tacho.Message{Role: role, Content: t.said(i)}
+		out[i] = tacho.Message{Role: role, Content: t.text(i)}
 	}
 	return out
 }
 
 func newShareGPT(ctx context.Context, o Options) (Workload, error) {
 	if o.Path == "" {
-		return nil, errors.New("sharegpt: no data: give ShareGPT_V3_unfiltered_cleaned_split.json with --dataset-path")
+		return nil, errors.New("sharegpt: no data; set --dataset-path ShareGPT_V3_unfiltered_cleaned_split.json")
 	}
-	pairs := o.keeping()
-	pairs.enough = 0 // some will not fit
-	unsent := 0      // images and videos
+	pairs := o.newEntryList()
+	pairs.limit = 0 // some entries will be filtered out
+	unsent := 0     // images and videos
 	bad := rows.Bad{Skip: o.Trace.SkipBad}
 	err := rows.Each(o.Path, &bad, func(row json.RawMessage) error {
-		var t shareGPTTalk
+		var t shareGPTConversation
 		if err := json.Unmarshal(row, &t); err != nil {
-			return fmt.Errorf("not a conversation of ShareGPT: %w", err)
+			return fmt.Errorf("not a ShareGPT conversation: %w", err)
 		}
 		if len(t.Conversations) >= 2 {
-			prompt := t.said(0)
-			e := entry{Prompt: &prompt, answer: t.said(1)}
+			prompt := t.text(0)
+			e := entry{Prompt: &prompt, answer: t.text(1)}
 			switch {
 			case t.Image != "" && o.Media:
 				e.ImageFiles = []string{t.Image}
@@ -92,7 +92,7 @@ func newShareGPT(ctx context.Context, o Options) (Workload, error) {
 	}
 	w, err := newFiltered(ctx, "sharegpt", o, pairs.entries, shareGPTBounds, bad)
 	if err == nil && unsent > 0 {
-		w = noted{w, fmt.Sprintf("%d conversations have an image or a video, which was not sent; choose a --backend that supports it if it matters", unsent)}
+		w = withNote{w, fmt.Sprintf("the image or video of %d conversations was not sent; if it matters, choose a --backend that accepts it", unsent)}
 	}
 	return w, err
 }

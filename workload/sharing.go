@@ -6,42 +6,41 @@ import (
 	"slices"
 	"sync"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// A Sharing finds out how much of the prompts of a load begins like an earlier
-// one of them: that much a server may find in its cache by design. It goes by
-// the prompts themselves, so that no dataset has to know.
+// Sharing measures the fraction of prompt tokens that repeat the beginning of an earlier
+// prompt. A server may find this fraction in its prefix cache by design. Sharing compares
+// the prompts themselves, so it works with every dataset.
 //
-// A prompt is known by the hashes of its beginnings, at lengths that grow by
-// half, so what is shared is an upper bound. Its zero value is ready, and safe
-// for concurrent use.
+// A prompt is identified by the hashes of its prefixes, whose lengths grow by half, so
+// the measured fraction is an upper bound. The zero value is ready to use and safe for
+// concurrent use.
 type Sharing struct {
 	mu             sync.Mutex
-	seen           *beginnings
-	prompt         []byte // the latest; its room is used again
+	seen           *prefixFilter
+	prompt         []byte // latest prompt; the buffer is reused
 	tokens, shared float64
 }
 
 const (
-	sharingFirst = 16      // the shortest beginning: tokens or bytes
-	sharingMost  = 1 << 20 // beginnings kept; what comes later is not looked at
+	minPrefix   = 16      // length of the shortest prefix in tokens or bytes
+	maxPrefixes = 1 << 20 // maximum number of prefixes; later prompts are ignored
 )
 
-// beginnings are hashes, in a filter of Bloom's: it takes the same two megabytes
-// for any load. One in 400 hashes that it was never given looks known once it has
-// all it may have, so a beginning in 400 counts as shared that is not.
-type beginnings struct {
+// prefixFilter is a Bloom filter of hashes. It takes 2 MiB for any load. When it is full,
+// its false positive rate is 1 in 400, so 1 in 400 prefixes counts as shared by mistake.
+type prefixFilter struct {
 	n    int
-	bits [16 * sharingMost / 64]uint64
+	bits [16 * maxPrefixes / 64]uint64
 }
 
-// add takes a hash in, and says whether it was there.
-func (b *beginnings) add(sum uint64) (known bool) {
+// add adds a hash and reports whether the filter already contained it.
+func (b *prefixFilter) add(sum uint64) (known bool) {
 	known = true
 	step := sum>>32 | 1
 	for i := range uint64(4) {
-		bit := (sum + i*step) % (16 * sharingMost)
+		bit := (sum + i*step) % (16 * maxPrefixes)
 		word, mask := &b.bits[bit/64], uint64(1)<<(bit%64)
 		known = known && *word&mask != 0
 		*word |= mask
@@ -54,7 +53,7 @@ func (b *beginnings) add(sum uint64) (known bool) {
 
 var sharingSeed = maphash.MakeSeed()
 
-// Watch is the same workload, and its prompts are noted as they are made.
+// Watch returns w with its prompts recorded as they are made.
 func (s *Sharing) Watch(w Workload) Workload { return watched{w, s} }
 
 type watched struct {
@@ -65,7 +64,7 @@ type watched struct {
 // Session implements tacho.Source.
 func (w watched) Session(i uint64) (tacho.Session, error) {
 	s, err := w.Workload.Session(i)
-	// Later turns of a session repeat the ones before them, and are not counted.
+	// Later turns repeat earlier turns of their session and are not counted.
 	if len(s.Turns) > 0 {
 		w.sharing.note(&s.Turns[0].Request, true)
 	}
@@ -81,22 +80,22 @@ func (w watched) Warmup(i uint64) (tacho.Session, error) {
 	return s, err
 }
 
-// note looks at a prompt, and counts it if it is measured.
+// note records a prompt, and counts it if measured is set.
 func (s *Sharing) note(q *tacho.Request, measured bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.seen != nil && s.seen.n > sharingMost {
+	if s.seen != nil && s.seen.n > maxPrefixes {
 		return
 	}
-	if share, ok := s.look(q); ok && measured {
+	if share, ok := s.shareOf(q); ok && measured {
 		tokens := float64(max(q.InputTokens, 1))
 		s.tokens += tokens
 		s.shared += share * tokens
 	}
 }
 
-// Share is the part of the prompt tokens that is shared; nil where no prompt
-// could be looked at.
+// Share returns the fraction of prompt tokens that are shared, or nil if no prompt was
+// recorded.
 func (s *Sharing) Share() *float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,11 +106,11 @@ func (s *Sharing) Share() *float64 {
 	return &share
 }
 
-// look is the part of a prompt that an earlier one begins with; false where
-// there is no text in it.
-func (s *Sharing) look(q *tacho.Request) (share float64, ok bool) {
+// shareOf returns the fraction of a prompt that repeats an earlier prompt. ok is false if
+// the prompt contains no text.
+func (s *Sharing) shareOf(q *tacho.Request) (share float64, ok bool) {
 	if s.seen == nil {
-		s.seen = &beginnings{}
+		s.seen = &prefixFilter{}
 	}
 	s.prompt = promptBytes(s.prompt[:0], q)
 	prompt := s.prompt
@@ -120,11 +119,11 @@ func (s *Sharing) look(q *tacho.Request) (share float64, ok bool) {
 	}
 	var sum uint64
 	begun, known := 0, true
-	for end := min(sharingFirst, len(prompt)); ; end = min(end+end/2, len(prompt)) {
+	for end := min(minPrefix, len(prompt)); ; end = min(end+end/2, len(prompt)) {
 		sum = sum*0x9e3779b97f4a7c15 ^ maphash.Bytes(sharingSeed, prompt[begun:end])
 		if !s.seen.add(sum) {
 			if known && begun > 0 {
-				share = float64(end) / float64(len(prompt)) // up to here at most
+				share = float64(end) / float64(len(prompt)) // upper bound
 			}
 			known = false
 		}
@@ -138,14 +137,14 @@ func (s *Sharing) look(q *tacho.Request) (share float64, ok bool) {
 	return share, true
 }
 
-// promptBytes appends a prompt in one form, whichever it has.
+// promptBytes appends a prompt of any form as bytes.
 func promptBytes(b []byte, q *tacho.Request) []byte {
 	in := &q.Input
 	b = append(slices.Grow(b, len(in.Text)+4*len(in.IDs)), in.Text...)
 	for _, id := range in.IDs {
 		b = append(b, byte(id), byte(id>>8), byte(id>>16), byte(id>>24))
 	}
-	for _, u := range in.Unread {
+	for _, u := range in.Placeholders {
 		b = slices.Grow(b, 4*u.Tokens)
 		for k := range u.Tokens {
 			b = binary.LittleEndian.AppendUint32(b, uint32((u.Number+uint64(k)<<32)*0x9e3779b97f4a7c15>>32))

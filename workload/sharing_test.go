@@ -3,13 +3,12 @@ package workload_test
 import (
 	"testing"
 
-	"tacho"
-	"tacho/token"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/token"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// What prompts share by design is found in the prompts themselves, from above
-// and not by much.
+// TestSharing checks that the measured share of known prompts is a tight upper bound.
 func TestSharing(t *testing.T) {
 	fixed := workload.Fixed
 	for _, c := range []struct {
@@ -46,7 +45,7 @@ func TestSharing(t *testing.T) {
 	}
 }
 
-// script is a workload of these prompts, of which the negative ones warm up.
+// script is a workload of given prompts. Negative indexes are warm-up prompts.
 type script map[int]tacho.Input
 
 func (s script) Session(i uint64) (tacho.Session, error) {

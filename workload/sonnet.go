@@ -10,12 +10,12 @@ import (
 
 	// the poems
 
-	"tacho"
-	"tacho/internal/rows"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/rows"
 )
 
 var sonnet = Kind{
-	Name: "sonnet", Doc: "lines of poems behind lines that all prompts share; Shakespeare's, or a text of your own",
+	Name: "sonnet", Doc: "lines of Shakespeare's sonnets or of your own text, after lines shared by all prompts",
 	reads:   [][]string{{".txt"}},
 	Endless: true, Chat: true, New: newSonnet,
 	options: func(d *Dataset, o *Options) {
@@ -25,9 +25,9 @@ var sonnet = Kind{
 
 // sonnetFlags are the options of sonnet.
 type sonnetFlags struct {
-	SonnetInputLen  Length `flag:"sonnet-input-len" default:"550" help:"sonnet: most prompt tokens"`
+	SonnetInputLen  Length `flag:"sonnet-input-len" default:"550" help:"sonnet: maximum prompt tokens"`
 	SonnetOutputLen Length `flag:"sonnet-output-len" default:"150" help:"sonnet: output tokens"`
-	SonnetPrefixLen int    `flag:"sonnet-prefix-len" default:"200" most:"tokens" help:"sonnet: prompt tokens that all prompts share (part of the input length)"`
+	SonnetPrefixLen int    `flag:"sonnet-prefix-len" default:"200" most:"tokens" help:"sonnet: prompt tokens shared by all prompts (part of the input length)"`
 }
 
 //go:embed sonnets.txt
@@ -35,23 +35,23 @@ var sonnets string
 
 const (
 	sonnetBase  = "Pick as many lines as you can from these poem lines:\n"
-	sonnetTries = 200 // drawings after which a length is taken to be out of reach
+	sonnetTries = 200 // draws before a length counts as unreachable
 )
 
-// sonnetWorkload makes prompts of whole lines. They are at most as long as
-// asked for: a draw that is longer is thrown away.
+// sonnetWorkload makes prompts of complete lines. Prompts have at most the requested
+// length; longer draws are discarded.
 type sonnetWorkload struct {
 	Options
-	ctx    context.Context // of the run: counting may ask a server
+	ctx    context.Context // context of the run, because counting may call a server
 	lines  []string
-	prefix string // the base and the lines that all share
-	more   int    // lines to draw
+	prefix string // the instruction and the shared lines
+	more   int    // number of lines to draw
 	mu     sync.Mutex
 	known  map[uint64]sonnetDraw
-	*fitted
+	*textFitter
 }
 
-// A sonnetDraw is the drawing of a session that was short enough.
+// sonnetDraw is the first draw of a session that was short enough.
 type sonnetDraw struct{ try, tokens int }
 
 func newSonnet(ctx context.Context, o Options) (Workload, error) {
@@ -59,14 +59,14 @@ func newSonnet(ctx context.Context, o Options) (Workload, error) {
 	if o.Path != "" {
 		var err error
 		var cut bool
-		if text, cut, err = rows.ReadText(o.Path, o.mostText()); err != nil {
+		if text, cut, err = rows.ReadText(o.Path, o.maxText()); err != nil {
 			return nil, fmt.Errorf("sonnet: %w", err)
 		}
 		if cut {
-			return nil, fmt.Errorf("sonnet: %s has more than %d MiB: give a shorter poem, or use --dataset-name book", o.Path, o.mostText()>>20)
+			return nil, fmt.Errorf("sonnet: %s has more than %d MiB; use a shorter text, or --dataset-name book", o.Path, o.maxText()>>20)
 		}
 	}
-	w := &sonnetWorkload{Options: o, ctx: ctx, known: map[uint64]sonnetDraw{}, fitted: newFitted(ctx, o.Counter)}
+	w := &sonnetWorkload{Options: o, ctx: ctx, known: map[uint64]sonnetDraw{}, textFitter: newTextFitter(ctx, o.Counter)}
 	for line := range strings.Lines(text) {
 		if strings.TrimSpace(line) != "" {
 			w.lines = append(w.lines, strings.TrimRight(line, "\r\n")+"\n")
@@ -75,14 +75,14 @@ func newSonnet(ctx context.Context, o Options) (Workload, error) {
 	if err := w.measure(); err != nil {
 		return nil, fmt.Errorf("sonnet: %w", err)
 	}
-	return w, w.ready(o.Count, o.Progress, func(i uint64) error { _, err := w.Session(i); return err })
+	return w, w.precompute(o.Count, o.Progress, func(i uint64) error { _, err := w.Session(i); return err })
 }
 
-// measure finds how many lines make the lengths asked for, by their average.
+// measure computes the number of lines for the requested lengths from the average line.
 func (w *sonnetWorkload) measure() error {
 	input, constant := w.Input.Constant()
 	if !constant || w.Prefix > input {
-		return fmt.Errorf("a prompt of %v tokens with %d shared: write a plain number, not below the shared ones (--sonnet-input-len, --sonnet-prefix-len)", w.Input, w.Prefix)
+		return fmt.Errorf("prompts of %v tokens with %d shared; --sonnet-input-len must be a number of at least --sonnet-prefix-len", w.Input, w.Prefix)
 	}
 	if len(w.lines) == 0 {
 		return fmt.Errorf("%s has no lines", w.Path)
@@ -97,7 +97,7 @@ func (w *sonnetWorkload) measure() error {
 		return err
 	}
 	if input < base {
-		return fmt.Errorf("prompts of %d tokens are too short: the instruction alone has %d (--sonnet-input-len)", input, base)
+		return fmt.Errorf("prompts of %d tokens are too short because the instruction alone has %d; increase --sonnet-input-len", input, base)
 	}
 	average := max(float64(all)/float64(len(sample)), 1e-9)
 	lines := int(max(math.Round(float64(input-base)/average), 1))
@@ -125,7 +125,7 @@ func (w *sonnetWorkload) Session(i uint64) (tacho.Session, error) {
 			break
 		}
 		if found.try++; found.try == sonnetTries {
-			return tacho.Session{}, fmt.Errorf("sonnet: of %d drawings of %d lines none has at most %d tokens: ask for more tokens (--sonnet-input-len)", sonnetTries, w.more, limit)
+			return tacho.Session{}, fmt.Errorf("sonnet: none of %d draws of %d lines has at most %d tokens; increase --sonnet-input-len", sonnetTries, w.more, limit)
 		}
 	}
 	if !ok {
@@ -139,7 +139,7 @@ func (w *sonnetWorkload) Session(i uint64) (tacho.Session, error) {
 	return single(i, q), nil
 }
 
-// draw is the n-th drawing for session i.
+// draw returns draw n of session i.
 func (w *sonnetWorkload) draw(i uint64, n int) string {
 	rng := rngOf(w.Seed+uint64(n)*0x9e3779b97f4a7c15, i)
 	var b strings.Builder

@@ -6,13 +6,13 @@ import (
 	"maps"
 	"strings"
 
-	"tacho"
-	"tacho/internal/wholefile"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/atomicfile"
 )
 
-// Structured is a form that outputs must have, as vLLM takes it: json:SCHEMA,
-// regex:PATTERN, grammar:EBNF or choice:A|B|C, where @FILE stands for what is
-// in a file. Its zero value asks for nothing.
+// Structured is a required output format in vLLM's terms: json:SCHEMA, regex:PATTERN,
+// grammar:EBNF or choice:A|B|C. @FILE reads the value from a file. The zero value
+// requires nothing.
 type Structured struct {
 	kind  string
 	value any
@@ -31,7 +31,7 @@ func (s *Structured) UnmarshalText(b []byte) error {
 	}
 	kind, value, ok := strings.Cut(text, ":")
 	if path, isFile := strings.CutPrefix(value, "@"); isFile {
-		content, err := wholefile.Read(path)
+		content, err := atomicfile.Read(path)
 		if err != nil {
 			return err
 		}
@@ -55,13 +55,13 @@ func (s *Structured) UnmarshalText(b []byte) error {
 		ok = false
 	}
 	if !ok {
-		return fmt.Errorf("%q: write json:SCHEMA, regex:PATTERN, grammar:EBNF or choice:A|B, with @FILE for what is in a file", text)
+		return fmt.Errorf("%q: write json:SCHEMA, regex:PATTERN, grammar:EBNF or choice:A|B; @FILE reads the value from a file", text)
 	}
 	*s = out
 	return nil
 }
 
-// Shape asks for the form in a share of the sessions of w.
+// Shape requires the format in a fraction of the sessions of w.
 func (s Structured) Shape(w Workload, share float64, seed uint64) Workload {
 	if s.kind == "" || share <= 0 {
 		return w
@@ -101,7 +101,7 @@ func (w *shaped) shape(s tacho.Session, err error) (tacho.Session, error) {
 		}
 		q.Extra["structured_outputs"] = map[string]any{w.form.kind: w.form.value}
 		q.Labels = append(q.Labels, tacho.Label{Key: "form", Value: w.form.kind})
-		q.IgnoreEOS = false // a form has an end
+		q.IgnoreEOS = false // a format ends by itself
 	}
 	return s, nil
 }

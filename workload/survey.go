@@ -7,30 +7,30 @@ import (
 	"io"
 	"strings"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// A Survey is what a workload holds, counted without sending it.
+// Survey describes the contents of a workload, counted without sending it.
 type Survey struct {
 	Sessions, Requests int
-	Input, Output      []int           // tokens of each request; answers that it will quote are not counted
-	Turns              []int           // of each session
+	Input, Output      []int           // tokens of each request; quoted answers are not counted
+	Turns              []int           // turns of each session
 	Labels             map[string]int  // requests by KEY=VALUE
-	Shared, Units      int             // of the units that all prompts are made of, those that begin a prompt as they began an earlier one
-	AudioS             float64         // seconds of sound in all of them
-	Samples            []tacho.Session // the first ones
-	Forms              map[string]int  // requests by what they are sent as
-	Block              int             // units that are shared together
-	seen               map[uint64]bool // beginnings of prompts, by whole blocks
+	Shared, Units      int             // Units is the number of units (tokens or words) in all prompts, Shared the number that repeat the beginning of an earlier prompt
+	AudioS             float64         // total seconds of audio
+	Samples            []tacho.Session // the first sessions
+	Forms              map[string]int  // requests by form of input
+	Block              int             // units per block
+	seen               map[uint64]bool // hashes of prompt prefixes in complete blocks
 	seed               maphash.Seed
 }
 
-// Look surveys the first sessions of a workload, all of them if limit is 0.
-// Prompts are compared in blocks of so many units, as a prefix cache does:
-// token ids where they are known, else words. It calls each for every session.
-func Look(w tacho.Source, limit, samples, block int, each func(*tacho.Session) error) (*Survey, error) {
+// NewSurvey surveys the first limit sessions of a workload, all if limit is 0. It
+// compares prompts in blocks of units, like a prefix cache: token ids if known, otherwise
+// words. It calls each for every session.
+func NewSurvey(w tacho.Source, limit, samples, block int, each func(*tacho.Session) error) (*Survey, error) {
 	if block < 1 {
-		return nil, fmt.Errorf("blocks of %d tokens: at least 1 is needed", block)
+		return nil, fmt.Errorf("blocks of %d tokens: must be at least 1", block)
 	}
 	s := &Survey{Labels: map[string]int{}, Forms: map[string]int{}, Block: block, seen: map[uint64]bool{}, seed: maphash.MakeSeed()}
 	for i := uint64(0); limit == 0 || i < uint64(limit); i++ {
@@ -65,7 +65,7 @@ func (s *Survey) add(one *tacho.Session) {
 	}
 }
 
-// compare counts how far the prompt begins like an earlier one.
+// compare counts the units that repeat the beginning of an earlier prompt.
 func (s *Survey) compare(q *tacho.Request) {
 	h := &blockHasher{survey: s}
 	h.hash.SetSeed(s.seed)
@@ -79,7 +79,7 @@ func (s *Survey) compare(q *tacho.Request) {
 		s.Forms["messages"]++
 		s.AudioS += q.AudioS
 		for _, m := range q.Input.Messages {
-			if m.Answer > 0 { // the same answer is the same text, whatever it is
+			if m.Answer > 0 { // the same answer is the same text
 				h.add(fmt.Sprintf("\x00%d.%d", q.Session, m.Answer))
 				continue
 			}
@@ -94,12 +94,12 @@ func (s *Survey) compare(q *tacho.Request) {
 	}
 }
 
-// A blockHasher goes through one prompt.
+// blockHasher hashes one prompt.
 type blockHasher struct {
 	survey *Survey
-	hash   maphash.Hash // of all units so far
+	hash   maphash.Hash // hash of all units so far
 	units  int
-	parted bool // it is no longer like an earlier one
+	parted bool // set at the first difference from all earlier prompts
 }
 
 func (h *blockHasher) addText(text string) {

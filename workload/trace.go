@@ -14,19 +14,19 @@ import (
 	"sync"
 	"time"
 
-	"tacho"
-	"tacho/internal/rows"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/rows"
 )
 
-// traceFlags say how a trace is replayed.
+// traceFlags are the options for replaying traces.
 type traceFlags struct {
 	SelfTimed     bool    `flag:"self-timed" default:"true" help:"replay a trace at its own times (the default unless --request-rate or a ramp is given)"`
-	NoSelfTimed   bool    `flag:"no-self-timed" help:"ignore the times of a trace: send all requests at once, up to --max-concurrency"`
-	TraceSpeedup  float64 `flag:"trace-speedup" default:"1" help:"+ replay the trace this many times faster"`
-	TraceWindow   Window  `flag:"trace-window" help:"+ replay only this part, by the time since its first line: 60-120 (seconds), 10m-20m, 1h-"`
+	NoSelfTimed   bool    `flag:"no-self-timed" help:"ignore the times of a trace: send all requests immediately, up to --max-concurrency"`
+	TraceSpeedup  float64 `flag:"trace-speedup" default:"1" help:"+ speed-up factor of the replay"`
+	TraceWindow   Window  `flag:"trace-window" help:"+ replay only this part, by time since the first line: 60-120 (seconds), 10m-20m, 1h-"`
 	TraceLimit    int     `flag:"trace-limit" help:"+ replay at most this many requests (weka and otel: sessions)"`
-	TraceBlock    int     `flag:"trace-block-size" most:"tokens" help:"+ tokens per hash id; by default that of the format"`
-	TraceSessions bool    `flag:"trace-sessions" help:"+ make a request wait for the one before it in its conversation (bailian, or a session_id); the whole trace is then read before the start"`
+	TraceBlock    int     `flag:"trace-block-size" most:"tokens" help:"+ tokens per hash id; by default the value of the format"`
+	TraceSessions bool    `flag:"trace-sessions" help:"+ make a request wait for the previous request of its conversation (bailian, or a session_id); reads the complete trace before the start"`
 	timedFlags
 }
 
@@ -37,32 +37,32 @@ func (f *traceFlags) trace() TraceOptions {
 func (f *traceFlags) check() error {
 	switch {
 	case !(f.TraceSpeedup > 0):
-		return fmt.Errorf("--trace-speedup %v: it must be above 0", f.TraceSpeedup)
+		return fmt.Errorf("--trace-speedup %v: must be above 0", f.TraceSpeedup)
 	case f.TraceLimit < 0:
-		return fmt.Errorf("--trace-limit %d: write a number of requests, or 0 for all", f.TraceLimit)
+		return fmt.Errorf("--trace-limit %d: must be a number of requests, or 0 for all", f.TraceLimit)
 	case f.TraceBlock < 0:
-		return fmt.Errorf("--trace-block-size %d: a hash id stands for at least one token", f.TraceBlock)
+		return fmt.Errorf("--trace-block-size %d: must not be negative", f.TraceBlock)
 	}
 	return nil
 }
 
-// TraceOptions are how a trace is replayed.
+// TraceOptions are the options for replaying a trace.
 type TraceOptions struct {
-	Speedup  float64 // how many times faster than it was recorded; 0 is 1
-	Window   Window  // the part of it that is replayed
-	Limit    int     // most requests; 0 is no limit
-	SkipBad  bool    // count lines that cannot be read, instead of stopping at them
-	Block    int     // tokens that one hash id stands for; 0 is what the format says
+	Speedup  float64 // speed-up factor; 0 means 1
+	Window   Window  // part of the trace to replay
+	Limit    int     // maximum number of requests; 0 means unlimited
+	SkipBad  bool    // count bad lines instead of stopping
+	Block    int     // tokens per hash id; 0 means the default of the format
 	Sessions bool    // keep the requests of a conversation in order
 
-	UnitS  float64           // timed_trace: seconds in one unit of its times; 0 is 1
-	Fields map[string]string // timed_trace: names of its fields, by those it has if not told
+	UnitS  float64           // timed_trace: seconds per time unit; 0 means 1
+	Fields map[string]string // timed_trace: field names by default name
 
-	brief bool // hash ids are only counted
+	countOnly bool // only count the hash ids
 }
 
-// A Window is a part of a trace, by the time since its first line. A zero To
-// is the end of it. It is written as 60-120 (seconds) or 10m-20m.
+// Window is a part of a trace by the time since its first line. A zero To means the end
+// of the trace. It is written as 60-120 (seconds) or 10m-20m.
 type Window struct{ From, To time.Duration }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -80,9 +80,9 @@ func (w Window) MarshalText() ([]byte, error) {
 func (w *Window) UnmarshalText(b []byte) error {
 	from, to, ok := strings.Cut(string(b), "-")
 	out := Window{}
-	err := cmpErr(parseOffset(from, &out.From), parseOffset(to, &out.To))
+	err := firstError(parseOffset(from, &out.From), parseOffset(to, &out.To))
 	if !ok || err != nil || out.To != 0 && out.To <= out.From {
-		return fmt.Errorf("%q is no window of a trace: write FROM-TO, as in 60-120 (seconds) or 10m-20m", b)
+		return fmt.Errorf("%q is not a trace window; write FROM-TO, as in 60-120 (seconds) or 10m-20m", b)
 	}
 	*w = out
 	return nil
@@ -102,53 +102,52 @@ func parseOffset(text string, d *time.Duration) error {
 	return err
 }
 
-// secondsOf is n units of so many seconds as a time.
+// secondsOf converts n units of unitS seconds to a duration.
 func secondsOf(n, unitS float64) (time.Duration, error) {
 	ns := math.Round(n * unitS * 1e9)
 	if !(ns >= 0 && ns < math.MaxInt64/2) {
-		return 0, fmt.Errorf("%v is no time of a trace", n)
+		return 0, fmt.Errorf("%v is not a valid time in a trace", n)
 	}
 	return time.Duration(ns), nil
 }
 
-// A traceRow is one request of a trace.
+// traceRow is one request of a trace.
 type traceRow struct {
-	At            time.Duration // on the trace's own clock
+	At            time.Duration // on the clock of the trace
 	Input, Output int           // tokens
-	Hashes        []int64       // of the blocks of its prompt; nil if the trace has none, or if they are not wanted
-	Blocks        int           // how many there are
+	Hashes        []int64       // hash ids of the prompt's blocks; nil if missing or only counted
+	Blocks        int           // number of hash ids
 	Model, Type   string
-	ID, Parent    string // of the conversation, where the trace has them
+	ID, Parent    string // ids of the conversation, if any
 }
 
-// A traceFormat is how a trace is written: one request to a line, in the order
-// of time.
+// traceFormat is the format of a trace with one request per line, in order of time.
 type traceFormat struct {
 	name   string
-	header bool // the first line names the columns
-	block  int  // tokens that a hash id stands for
+	header bool // the first line contains the column names
+	block  int  // tokens per hash id
 	parse  func(line []byte, columns []string, o *TraceOptions) (traceRow, error)
 }
 
-// A traceCursor reads a trace from its beginning.
+// traceCursor reads a trace from its beginning.
 type traceCursor struct {
 	*Options
 	format  *traceFormat
 	lines   *rows.Lines
-	line    []byte // the line of the request last given
+	line    []byte // line of the latest request
 	columns []string
-	origin  time.Duration // of the first line
-	last    time.Duration // of the line before, since the origin
+	origin  time.Duration // time of the first line
+	last    time.Duration // time of the previous line since origin
 	begun   bool
-	untimed bool   // times do not matter, so lines may be in any order
-	index   uint64 // of the next request in the window
+	untimed bool   // ignore times, so lines may be in any order
+	index   uint64 // index of the next request in the window
 	bad     rows.Bad
 	empty   int // requests without tokens
 }
 
 func openTrace(f *traceFormat, o *Options) (*traceCursor, error) {
 	if o.Path == "" {
-		return nil, fmt.Errorf("%s: no trace: give its file with --dataset-path", f.name)
+		return nil, fmt.Errorf("%s: no trace; set its file with --dataset-path", f.name)
 	}
 	lines, err := rows.OpenLines(o.Path)
 	if err != nil {
@@ -163,8 +162,8 @@ func openTrace(f *traceFormat, o *Options) (*traceCursor, error) {
 	return c, nil
 }
 
-// next is the next request of the window, and when it is due; io.EOF past the
-// last.
+// next returns the next request of the window and its due time. It returns io.EOF after
+// the last request.
 func (c *traceCursor) next() (traceRow, time.Duration, error) {
 	t := &c.Trace
 	for line := c.lines.Next(); line != nil; line = c.lines.Next() {
@@ -197,7 +196,7 @@ func (c *traceCursor) next() (traceRow, time.Duration, error) {
 	return traceRow{}, 0, io.EOF
 }
 
-// read reads a line, and tells its time since the first.
+// read parses a line and returns its time since the first line.
 func (c *traceCursor) read(line []byte) (traceRow, time.Duration, error) {
 	row, err := c.format.parse(line, c.columns, &c.Trace)
 	if err != nil {
@@ -214,7 +213,7 @@ func (c *traceCursor) read(line []byte) (traceRow, time.Duration, error) {
 	}
 	since := row.At - c.origin
 	if since < c.last && !c.untimed {
-		return row, 0, fmt.Errorf("its time, %v after the first line, is before that of a line above, %v: sort the trace by time", since, c.last)
+		return row, 0, fmt.Errorf("its time, %v after the first line, is before the time of an earlier line, %v; sort the trace by time", since, c.last)
 	}
 	c.last = since
 	return row, since, nil
@@ -227,28 +226,28 @@ func (c *traceCursor) block() int {
 	return c.format.block
 }
 
-// mostTokens is more than any model reads: a number above it is a mistake, and
-// must not fill the memory.
-const mostTokens = 1 << 24
+// maxTraceTokens is more than any model accepts. A larger number is an error in the trace
+// and must not exhaust the memory.
+const maxTraceTokens = 1 << 24
 
 func checkTokens(in, out int) error {
-	if in < 0 || out < 0 || in > mostTokens || out > mostTokens {
-		return fmt.Errorf("%d tokens in and %d out", in, out)
+	if in < 0 || out < 0 || in > maxTraceTokens || out > maxTraceTokens {
+		return fmt.Errorf("%d prompt tokens and %d output tokens are out of range", in, out)
 	}
 	return nil
 }
 
-// checkBlocks holds the hash ids against the length of the prompt. The last
-// block may be cut short; where it has no hash id, it is the request's own.
+// checkBlocks compares the number of hash ids with the length of the prompt. The last
+// block may be partial; if it has no hash id, it belongs to this request alone.
 func checkBlocks(row *traceRow, block int) error {
 	n := row.Blocks
 	if n == 0 || n == row.Input/block || n == (row.Input+block-1)/block {
 		return nil
 	}
-	return fmt.Errorf("%d hash ids of %d tokens each do not make a prompt of %d: is the size of a block another (--trace-block-size)?", n, block, row.Input)
+	return fmt.Errorf("%d hash ids of %d tokens each do not match a prompt of %d tokens; check --trace-block-size", n, block, row.Input)
 }
 
-// scale is a time of the trace in the replay.
+// scale converts a time of the trace to a time of the replay.
 func (t *TraceOptions) scale(d time.Duration) time.Duration {
 	if t.Speedup == 0 || t.Speedup == 1 {
 		return d
@@ -256,11 +255,10 @@ func (t *TraceOptions) scale(d time.Duration) time.Duration {
 	return tacho.Nanos(float64(d) / t.Speedup)
 }
 
-// close lets go of the file.
 func (c *traceCursor) close() { c.lines.Close() }
 
-// readTrace tells fn the requests of a trace until fn has enough. Their times do
-// not matter, so lines may be in any order.
+// readTrace calls fn for the requests of a trace until fn returns false. It ignores
+// times, so lines may be in any order.
 func readTrace(f *traceFormat, o Options, fn func(traceRow) bool) error {
 	o.Count = 0
 	c, err := openTrace(f, &o)
@@ -279,24 +277,23 @@ func readTrace(f *traceFormat, o Options, fn func(traceRow) bool) error {
 	}
 }
 
-// A lineTrace replays a trace of any length: of the file only the line in hand
-// is in memory.
+// lineTrace replays a trace of any length. Only the current line is in memory.
 type lineTrace struct {
 	tokenMaker
 	Options
 	format  *traceFormat
-	columns []string // of a trace that names them
+	columns []string // column names, if there is a header
 	mu      sync.Mutex
 	cursor  *traceCursor
-	bad     rows.Bad // of the cursor that has seen most
+	bad     rows.Bad // bad lines of the cursor that got furthest
 	empty   int
 }
 
-// newTrace is the New of a format.
+// newTrace returns the New function of a format.
 func newTrace(f *traceFormat) func(context.Context, Options) (Workload, error) {
 	return func(_ context.Context, o Options) (Workload, error) {
 		if !(o.Trace.Speedup >= 0) || math.IsInf(o.Trace.Speedup, 0) {
-			return nil, fmt.Errorf("%s: a speedup of %v: it must be above 0 (--trace-speedup)", f.name, o.Trace.Speedup)
+			return nil, fmt.Errorf("%s: --trace-speedup %v: must be above 0", f.name, o.Trace.Speedup)
 		}
 		w := &lineTrace{Options: o, format: f, tokenMaker: newTokenMaker(o)}
 		c, err := openTrace(f, &w.Options)
@@ -305,11 +302,11 @@ func newTrace(f *traceFormat) func(context.Context, Options) (Workload, error) {
 		}
 		defer c.close()
 		w.columns = c.columns
-		// The first line tells whether it is such a trace at all.
+		// The first line shows whether the file is such a trace.
 		if _, _, err := c.next(); errors.Is(err, io.EOF) {
 			where := " in it"
 			if o.Trace.Window != (Window{}) {
-				where = ", or none in the window: choose another part (--trace-window)"
+				where = " in the window; choose another part with --trace-window"
 			}
 			return nil, fmt.Errorf("%s: %s has no request%s%s", f.name, o.Path, where, c.bad.Also())
 		} else if err != nil {
@@ -322,8 +319,8 @@ func newTrace(f *traceFormat) func(context.Context, Options) (Workload, error) {
 	}
 }
 
-// Arrivals implements tacho.Pacer. Where a line cannot be read there is one
-// more arrival, so that the source is asked for it and can say why.
+// Arrivals implements tacho.Pacer. If a line cannot be read, Arrivals yields one more
+// arrival, so that the runner calls Session and gets the error.
 func (w *lineTrace) Arrivals() iter.Seq[time.Duration] {
 	return func(yield func(time.Duration) bool) {
 		c, err := openTrace(w.format, &w.Options)
@@ -332,7 +329,7 @@ func (w *lineTrace) Arrivals() iter.Seq[time.Duration] {
 			return
 		}
 		defer c.close()
-		defer w.seen(c)
+		defer w.record(c)
 		last := time.Duration(0)
 		for {
 			_, due, err := c.next()
@@ -350,22 +347,22 @@ func (w *lineTrace) Arrivals() iter.Seq[time.Duration] {
 	}
 }
 
-// seen keeps what the farthest cursor found wrong.
-func (w *lineTrace) seen(c *traceCursor) {
+// record keeps the errors found by the cursor that got furthest.
+func (w *lineTrace) record(c *traceCursor) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.note(c)
+	w.recordLocked(c)
 }
 
-func (w *lineTrace) note(c *traceCursor) {
+func (w *lineTrace) recordLocked(c *traceCursor) {
 	if c.bad.Count > w.bad.Count {
 		w.bad = c.bad
 	}
 	w.empty = max(w.empty, c.empty)
 }
 
-// row is request i. It is read on from the last request, or from the beginning
-// if i lies before that.
+// row returns request i. It reads on from the latest request, or from the beginning if i
+// is before that.
 func (w *lineTrace) row(i uint64) (row traceRow, due time.Duration, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -382,8 +379,8 @@ func (w *lineTrace) row(i uint64) (row traceRow, due time.Duration, err error) {
 			break
 		}
 	}
-	w.note(w.cursor)
-	if err != nil { // a cursor that has failed is of no use to the next
+	w.recordLocked(w.cursor)
+	if err != nil { // a failed cursor cannot continue
 		w.cursor.close()
 		w.cursor = nil
 	}
@@ -412,8 +409,8 @@ func (w *lineTrace) request(i uint64, row *traceRow, seed uint64) tacho.Request 
 	return q
 }
 
-// Warmup implements Workload: a request like one of the trace, of other
-// tokens.
+// Warmup implements Workload. It returns a request with lengths of the trace but
+// different tokens.
 func (w *lineTrace) Warmup(i uint64) (tacho.Session, error) {
 	one := w.Options
 	one.Count = 0
@@ -442,13 +439,12 @@ func (w *lineTrace) Notes() []string {
 	defer w.mu.Unlock()
 	out := append(w.bad.Notes(), w.notes()...)
 	if w.empty > 0 {
-		out = append(out, fmt.Sprintf("%d requests of the trace have no tokens in or out, and were left out; the load is lighter than the trace by as many; keep that in mind when you compare rates", w.empty))
+		out = append(out, fmt.Sprintf("%d requests of the trace without prompt or output tokens were left out; the load is lower than the recorded load by as many requests", w.empty))
 	}
 	return out
 }
 
-// A tokenMaker makes prompts of which only the length is known, and which
-// blocks of tokens they share.
+// tokenMaker makes prompts from their length and the hash ids of shared blocks.
 type tokenMaker struct {
 	ids   bool
 	vocab idRange
@@ -456,9 +452,8 @@ type tokenMaker struct {
 
 func newTokenMaker(o Options) tokenMaker { return tokenMaker{o.IDs, idsBelow(max(o.Vocab, 0))} }
 
-// fill gives q a prompt of n tokens. Blocks with the same hash are the same
-// tokens, in every request and in every process; what has no hash is made for
-// session i alone.
+// fill gives q a prompt of n tokens. Blocks with the same hash have the same tokens, in
+// every request and every process. Tokens without a hash are unique to session i.
 func (m tokenMaker) fill(q *tacho.Request, i uint64, n int, hashes []int64, block int, seed uint64) {
 	var text strings.Builder
 	if m.ids {
@@ -486,10 +481,10 @@ func (m tokenMaker) fill(q *tacho.Request, i uint64, n int, hashes []int64, bloc
 	q.InputTokens = n
 }
 
-// notes tells that words are not tokens.
+// notes reports that words are not tokens.
 func (m tokenMaker) notes() []string {
 	if m.ids {
 		return nil
 	}
-	return []string{"the backend takes no token ids: prompts are words, one for each token of the trace, and the server may count otherwise; choose a --backend that takes ids, such as vllm, to have exact lengths"}
+	return []string{"the backend accepts no token ids, so prompts have one word per token of the trace and the server may count differently; for exact lengths choose a --backend that accepts ids, such as vllm"}
 }

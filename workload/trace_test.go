@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// trace is a trace with its arrivals.
+// trace returns a trace and its arrivals.
 func trace(t *testing.T, kind string, o workload.Options) (workload.Workload, []time.Duration) {
 	t.Helper()
 	w := make1(t, kind, o)
@@ -42,8 +42,8 @@ const mooncakeLines = `{"timestamp": 27482, "input_length": 1500, "output_length
 {"timestamp": 33000, "input_length": 700, "output_length": 1, "hash_ids": [90]}
 `
 
-// The published traces, in their own formats and units: counts, lengths and
-// times are what is written in the files.
+// TestTraceFormats checks counts, lengths and times of the published traces in their own
+// formats and units.
 func TestTraceFormats(t *testing.T) {
 	for _, c := range []struct {
 		kind, file, text string
@@ -97,8 +97,8 @@ func TestTraceFormats(t *testing.T) {
 	}
 }
 
-// Requests that have hash ids in common have those tokens in common, and no
-// more; in any order, and again.
+// TestHashIDsAreSharedPrefixes checks that requests share exactly the tokens of their
+// common hash ids, in any order and when repeated.
 func TestHashIDsAreSharedPrefixes(t *testing.T) {
 	o := workload.Options{Path: write(t, "m.jsonl", mooncakeLines), IDs: true, Seed: 3}
 	w := make1(t, "mooncake", o)
@@ -167,16 +167,17 @@ func TestTraceSpeedupWindowLimit(t *testing.T) {
 	}
 }
 
-// A bad line stops the replay with its place and reason, or is counted.
+// TestBadLines checks that a bad line stops the replay with its position and reason, or
+// is counted.
 func TestBadLines(t *testing.T) {
 	good := `{"timestamp": %d, "input_length": 5, "output_length": 2}` + "\n"
 	for bad, reason := range map[string]string{
 		`{"timestamp": 7`:                      "not a JSON object",
 		`{"timestamp": 7, "output_length": 2}`: `no "input_length"`,
-		`{"timestamp": 7, "input_length": 600, "output_length": 2, "hash_ids": [1,2,3]}`: "3 hash ids of 512 tokens each do not make a prompt of 600",
+		`{"timestamp": 7, "input_length": 600, "output_length": 2, "hash_ids": [1,2,3]}`: "3 hash ids of 512 tokens each do not match a prompt of 600",
 		`{"timestamp": 1, "input_length": 5, "output_length": 2}`:                        "sort the trace",
-		`{"timestamp": 7, "input_length": -5, "output_length": 2}`:                       "-5 tokens in",
-		`{"timestamp": -7, "input_length": 5, "output_length": 2}`:                       "no time of a trace",
+		`{"timestamp": 7, "input_length": -5, "output_length": 2}`:                       "-5 prompt tokens",
+		`{"timestamp": -7, "input_length": 5, "output_length": 2}`:                       "-7 is not a valid time",
 	} {
 		path := write(t, "m.jsonl", fmt.Sprintf(good, 5)+bad+"\n"+fmt.Sprintf(good, 9)+bad+"\n")
 		w, arrivals := trace(t, "mooncake", workload.Options{Path: path, IDs: true})
@@ -185,7 +186,7 @@ func TestBadLines(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "m.jsonl:2: ") || !strings.Contains(err.Error(), reason) {
 			t.Errorf("error %v, want m.jsonl:2: %s", err, reason)
 		}
-		if len(arrivals) != 2 { // the second is there so that somebody asks
+		if len(arrivals) != 2 { // the second arrival makes the runner ask for the bad line
 			t.Errorf("%d arrivals before a bad line", len(arrivals))
 		}
 		w, arrivals = trace(t, "mooncake", workload.Options{Path: path, IDs: true, Trace: workload.TraceOptions{SkipBad: true}})
@@ -193,12 +194,12 @@ func TestBadLines(t *testing.T) {
 			t.Errorf("arrivals %v", arrivals)
 		}
 		requests(t, w, 2)
-		if n := w.Notes(); len(n) != 1 || !strings.HasPrefix(n[0], "2 bad lines were skipped; the first: ") || !strings.Contains(n[0], "m.jsonl:2: ") {
+		if n := w.Notes(); len(n) != 1 || !strings.HasPrefix(n[0], "skipped 2 bad lines; the first: ") || !strings.Contains(n[0], "m.jsonl:2: ") {
 			t.Errorf("notes %q", n)
 		}
 	}
 	unsorted := write(t, "u.jsonl", fmt.Sprintf(good, 0)+fmt.Sprintf(good, 9)+fmt.Sprintf(good, 7))
-	if _, err := make1(t, "mooncake", workload.Options{Path: unsorted}).Session(2); err == nil || !strings.Contains(err.Error(), "u.jsonl:3: its time, 7ms after the first line, is before that of a line above, 9ms: sort") {
+	if _, err := make1(t, "mooncake", workload.Options{Path: unsorted}).Session(2); err == nil || !strings.Contains(err.Error(), "u.jsonl:3: its time, 7ms after the first line, is before the time of an earlier line, 9ms; sort") {
 		t.Errorf("%v", err)
 	}
 	for kind, text := range map[string]string{"azure": "Time,Tokens\n1,2\n", "burstgpt_trace": burstCSV[:80] + "\n1,2\n", "mooncake": "\n"} {
@@ -209,18 +210,19 @@ func TestBadLines(t *testing.T) {
 	}
 }
 
-// What the trace has no tokens for is left out, and told.
-func TestEmptyRequestsAreTold(t *testing.T) {
+// TestEmptyRequestsAreReported checks that requests without tokens are left out and reported.
+func TestEmptyRequestsAreReported(t *testing.T) {
 	w, arrivals := trace(t, "burstgpt_trace", workload.Options{Path: write(t, "b.csv", burstCSV), IDs: true})
 	if len(arrivals) != 3 {
 		t.Errorf("%v", arrivals)
 	}
-	if n := w.Notes(); len(n) != 1 || !strings.Contains(n[0], "1 requests of the trace have no tokens") {
+	if n := w.Notes(); len(n) != 1 || !strings.Contains(n[0], "1 requests of the trace without prompt or output tokens") {
 		t.Errorf("%q", n)
 	}
 }
 
-// Conversations of a trace keep their times and their order.
+// TestTraceSessions checks that conversations of a trace keep their times and their
+// order.
 func TestTraceSessions(t *testing.T) {
 	text := `{"chat_id": 1, "parent_chat_id": -1, "timestamp": 0, "input_length": 16, "output_length": 2, "hash_ids": [1]}
 {"chat_id": 2, "parent_chat_id": -1, "timestamp": 1, "input_length": 16, "output_length": 2, "hash_ids": [9]}
@@ -245,7 +247,7 @@ const wekaText = `{"id":"c1","block_size":4,"hash_id_scope":"local","requests":[
  {"t":12,"type":"n","in":16,"out":3,"hash_ids":[1,2,3,4],"api_time":2}]}
 `
 
-// A WEKA conversation: sub-agents side by side, then the main line again.
+// TestWeka checks a conversation with parallel sub-agents followed by the main thread.
 func TestWeka(t *testing.T) {
 	for name, text := range map[string]string{"w.jsonl": strings.ReplaceAll(wekaText, "\n ", "") + strings.ReplaceAll(wekaText, "\n ", ""), "w.json": "[" + wekaText + "," + wekaText + "]"} {
 		w := make1(t, "weka", workload.Options{Path: write(t, name, text), IDs: true, Trace: workload.TraceOptions{Speedup: 2}})
@@ -299,7 +301,7 @@ func TestOTelSpans(t *testing.T) {
 	if m := s.Turns[3].Request.Input.Messages; len(m) != 4 || m[0].Content != "welcome" || m[0].Answer != 0 || m[2].Answer != 1 || m[3].Content != "go" {
 		t.Errorf("the answer of the trace is not the server's: %+v", m)
 	}
-	if n := w.Notes(); len(n) != 1 || !strings.Contains(n[0], "1 spans were left out") {
+	if n := w.Notes(); len(n) != 1 || !strings.Contains(n[0], "1 spans without gen_ai.usage tokens were left out") {
 		t.Errorf("%q", n)
 	}
 	if one, err := w.Session(1); err != nil || one.Turns[0].Request.MaxTokens != 4 {
@@ -307,8 +309,8 @@ func TestOTelSpans(t *testing.T) {
 	}
 }
 
-// ServeGen's clients send at the rates of their windows, in the order of time,
-// with the lengths of theirs.
+// TestServeGen checks that clients send at the rates of their windows, in order of time,
+// with the lengths of their windows.
 func TestServeGen(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -334,7 +336,7 @@ func TestServeGen(t *testing.T) {
 	}
 }
 
-// However long a trace is, it is not in memory.
+// TestTraceMemory checks that memory does not grow with the length of a trace.
 func TestTraceMemory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "long.jsonl")
 	f, err := os.Create(path)
@@ -371,7 +373,7 @@ func TestTraceMemory(t *testing.T) {
 }
 
 func FuzzTraceLine(f *testing.F) {
-	// The kinds that read files, under names that they read.
+	// The kinds that read files, with file names they accept.
 	kinds := []struct{ kind, name string }{
 		{"mooncake", "x.jsonl"},
 		{"azure", "x.csv"},
@@ -406,7 +408,7 @@ func FuzzTraceLine(f *testing.F) {
 		dir := t.TempDir()
 		files := map[string]string{k.name: s}
 		path := filepath.Join(dir, k.name)
-		if k.kind == "servegen" { // it reads two
+		if k.kind == "servegen" { // servegen reads two files
 			path = dir
 			for name, text := range map[string]string{"chunk-0-trace.csv": "0,2.0,1,Gamma,0.5,1\n600,0,0,,0,0\n", "chunk-0-dataset.json": `{"0":{"input_tokens":"{5: 1}","output_tokens":"{3: 1}"}}`} {
 				if name != k.name {
@@ -425,8 +427,7 @@ func FuzzTraceLine(f *testing.F) {
 	})
 }
 
-// tryWorkload makes what can be made of a file; whatever is in it, nothing
-// breaks.
+// tryWorkload makes a workload from arbitrary file contents. It must not panic.
 func tryWorkload(t *testing.T, kind string, o workload.Options) {
 	t.Helper()
 	k, err := workload.Find(kind)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The published traces, each with the units its publishers gave it.
+// The published traces, in the units of their publishers.
 
 var mooncake = Kind{
 	Name: "mooncake", Doc: "a Mooncake trace: JSON lines with timestamp (ms), input_length, output_length and hash_ids of 512 tokens",
@@ -22,7 +22,7 @@ var mooncake = Kind{
 var mooncakeFormat = traceFormat{
 	name: "mooncake", block: 512,
 	parse: func(line []byte, _ []string, o *TraceOptions) (traceRow, error) {
-		return parseHashed(line, 1e-3, o.brief)
+		return parseHashed(line, 1e-3, o.countOnly)
 	},
 }
 
@@ -35,22 +35,22 @@ var bailian = Kind{
 var bailianFormat = traceFormat{
 	name: "bailian", block: 16,
 	parse: func(line []byte, _ []string, o *TraceOptions) (traceRow, error) {
-		return parseHashed(line, 1, o.brief)
+		return parseHashed(line, 1, o.countOnly)
 	},
 }
 
-// hashedFields are what a line of either says.
+// hashedFields are the fields of a line of Mooncake or Bailian.
 type hashedFields struct {
 	timestamp                         float64
 	input, output                     int64
 	hasTimestamp, hasInput, hasOutput bool
 	hashes                            []int64
-	blocks                            int // how many hashes there are
+	blocks                            int // number of hashes
 	kind                              string
 	session, chat, parent             string
 }
 
-// hashedLine is a line of either, for the parser of all JSON.
+// hashedLine is a line of Mooncake or Bailian for encoding/json.
 type hashedLine struct {
 	Timestamp    *float64        `json:"timestamp"`
 	InputLength  *int64          `json:"input_length"`
@@ -62,7 +62,7 @@ type hashedLine struct {
 	Parent       json.RawMessage `json:"parent_chat_id"`
 }
 
-// parseHashedJSON reads a line of whatever JSON.
+// parseHashedJSON parses any valid JSON line.
 func parseHashedJSON(line []byte) (f hashedFields, err error) {
 	var l hashedLine
 	if err := json.Unmarshal(line, &l); err != nil {
@@ -82,8 +82,8 @@ func parseHashedJSON(line []byte) (f hashedFields, err error) {
 	return f, nil
 }
 
-func parseHashed(line []byte, unitS float64, brief bool) (row traceRow, err error) {
-	l, ok := scanHashed(line, brief)
+func parseHashed(line []byte, unitS float64, countOnly bool) (row traceRow, err error) {
+	l, ok := scanHashed(line, countOnly)
 	if !ok {
 		if l, err = parseHashedJSON(line); err != nil {
 			return row, err
@@ -109,21 +109,21 @@ func parseHashed(line []byte, unitS float64, brief bool) (row traceRow, err erro
 }
 
 var timedTrace = Kind{
-	Name: "timed_trace", Doc: "a trace as vllm bench serve reads it: JSON lines whose fields and units the --timed-trace flags name (seconds, hash_ids of 16 tokens)",
+	Name: "timed_trace", Doc: "a trace in the format of vllm bench serve: JSON lines whose fields and units the --timed-trace flags set (seconds, hash_ids of 16 tokens)",
 	reads: [][]string{{"timestamp", "input_length", "output_length"}},
 	Timed: true, Tokens: true, New: newTrace(&timedFormat),
 	options: func(d *Dataset, o *Options) { d.timedFlags.options(&o.Trace) },
 	check:   func(d *Dataset) error { return d.timedFlags.check() },
 }
 
-// timedFlags are the options of timed_trace besides those of all traces.
+// timedFlags are the options of timed_trace besides the options of all traces.
 type timedFlags struct {
 	TimedChunk     int     `flag:"timed-trace-chunk-hash-size" default:"16" most:"tokens" help:"timed_trace: tokens per hash id"`
-	TimedUnit      float64 `flag:"timed-trace-sec-multiplier" default:"1" help:"timed_trace: seconds in one unit of its times"`
-	TimedTimestamp string  `flag:"timed-trace-label-timestamp" default:"timestamp" help:"timed_trace: name of its field for the time"`
-	TimedInput     string  `flag:"timed-trace-label-input-length" default:"input_length" help:"timed_trace: name of its field for prompt tokens"`
-	TimedOutput    string  `flag:"timed-trace-label-output-length" default:"output_length" help:"timed_trace: name of its field for output tokens"`
-	TimedHashes    string  `flag:"timed-trace-label-hash-ids" default:"hash_ids" help:"timed_trace: name of its field for hash ids"`
+	TimedUnit      float64 `flag:"timed-trace-sec-multiplier" default:"1" help:"timed_trace: seconds per time unit"`
+	TimedTimestamp string  `flag:"timed-trace-label-timestamp" default:"timestamp" help:"timed_trace: field of the time"`
+	TimedInput     string  `flag:"timed-trace-label-input-length" default:"input_length" help:"timed_trace: field of the prompt tokens"`
+	TimedOutput    string  `flag:"timed-trace-label-output-length" default:"output_length" help:"timed_trace: field of the output tokens"`
+	TimedHashes    string  `flag:"timed-trace-label-hash-ids" default:"hash_ids" help:"timed_trace: field of the hash ids"`
 }
 
 func (f *timedFlags) options(o *TraceOptions) {
@@ -136,9 +136,9 @@ func (f *timedFlags) options(o *TraceOptions) {
 func (f *timedFlags) check() error {
 	switch {
 	case f.TimedChunk < 1:
-		return fmt.Errorf("--timed-trace-chunk-hash-size %d: a hash id stands for at least one token", f.TimedChunk)
+		return fmt.Errorf("--timed-trace-chunk-hash-size %d: must be at least 1", f.TimedChunk)
 	case !(f.TimedUnit > 0):
-		return fmt.Errorf("--timed-trace-sec-multiplier %v: it must be above 0", f.TimedUnit)
+		return fmt.Errorf("--timed-trace-sec-multiplier %v: must be above 0", f.TimedUnit)
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func parseTimed(line []byte, _ []string, o *TraceOptions) (row traceRow, err err
 	}
 	var at float64
 	var ids []int64
-	if err := cmpErr(field("timestamp", &at, true), field("input_length", &row.Input, true),
+	if err := firstError(field("timestamp", &at, true), field("input_length", &row.Input, true),
 		field("output_length", &row.Output, true), field("hash_ids", &ids, false)); err != nil {
 		return row, err
 	}
@@ -188,7 +188,7 @@ var azure = Kind{
 
 var azureFormat = traceFormat{name: "azure", header: true, parse: parseAzure}
 
-// azureTimes are the ways in which the years write a time; both are UTC.
+// azureTimes are the time formats of the different years; all are UTC.
 var azureTimes = []string{"2006-01-02 15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00", time.RFC3339Nano}
 
 func parseAzure(line []byte, columns []string, _ *TraceOptions) (row traceRow, err error) {
@@ -199,7 +199,7 @@ func parseAzure(line []byte, columns []string, _ *TraceOptions) (row traceRow, e
 	if row.At, err = parseDate(f[0]); err != nil {
 		return row, err
 	}
-	return row, cmpErr(whole("ContextTokens", f[1], &row.Input), whole("GeneratedTokens", f[2], &row.Output))
+	return row, firstError(whole("ContextTokens", f[1], &row.Input), whole("GeneratedTokens", f[2], &row.Output))
 }
 
 func parseDate(text string) (time.Duration, error) {
@@ -232,18 +232,18 @@ func parseBurstGPT(line []byte, columns []string, _ *TraceOptions) (row traceRow
 		return row, err
 	}
 	row.Model = f[1]
-	return row, cmpErr(whole("Request tokens", f[2], &row.Input), whole("Response tokens", f[3], &row.Output))
+	return row, firstError(whole("Request tokens", f[2], &row.Input), whole("Response tokens", f[3], &row.Output))
 }
 
-// fieldsOf are the fields of a CSV line under these names. The traces have no
-// commas within fields.
+// fieldsOf returns the named fields of a CSV line. The traces have no commas inside
+// fields.
 func fieldsOf(line []byte, columns []string, names ...string) ([]string, error) {
 	parts := strings.Split(string(line), ",")
 	out := make([]string, len(names))
 	for i, name := range names {
 		at := slices.Index(columns, name)
-		if at < 0 { // before the fields are counted: it may be no table at all
-			return nil, fmt.Errorf("the header has no column %q (has %s): is it a trace of this kind?", name, strings.Join(columns, ", "))
+		if at < 0 { // checked first, because the file may not be a table
+			return nil, fmt.Errorf("the header has no column %q (it has %s); check that the file is a trace of this format", name, strings.Join(columns, ", "))
 		}
 		if len(parts) != len(columns) {
 			return nil, fmt.Errorf("%d fields under %d columns", len(parts), len(columns))
@@ -253,11 +253,11 @@ func fieldsOf(line []byte, columns []string, names ...string) ([]string, error) 
 	return out, nil
 }
 
-// whole reads a number of tokens.
+// whole parses a number of tokens.
 func whole(name, text string, n *int) error {
 	v, err := strconv.Atoi(text)
 	if err != nil {
-		return fmt.Errorf("%s %q is not a whole number", name, text)
+		return fmt.Errorf("%s %q is not an integer", name, text)
 	}
 	*n = v
 	return nil

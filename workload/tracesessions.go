@@ -8,27 +8,26 @@ import (
 	"math"
 	"time"
 
-	"tacho"
-	"tacho/internal/rows"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/rows"
 )
 
-// traceSessions replays a trace by conversations: a request is due at its own
-// time, but waits for the one before it in its conversation. To know which
-// belong together the whole trace is read; of each request its place stays in
-// memory.
+// traceSessions replays a trace by conversation. A request is due at its own time but
+// waits for the previous request of its conversation. To find the conversations, the
+// complete trace is read; only the position of each request stays in memory.
 type traceSessions struct {
 	*lineTrace
-	kept   rows.Kept
-	places []rows.Place // of all sessions, one after the other; the tag is the number of the request
-	starts []uint32     // of the sessions in places, and the end of the last
+	kept   rows.Store
+	places []rows.Ref // requests grouped by session; Tag is the number of the request
+	starts []uint32   // first request of each session, then len(places)
 	origin time.Duration
 }
 
 // newTraceSessions reads the trace and finds its conversations.
 func newTraceSessions(w *lineTrace) (Workload, error) {
-	brief := w.Options
-	brief.Trace.brief = true
-	c, err := openTrace(w.format, &brief)
+	countOnly := w.Options
+	countOnly.Trace.countOnly = true
+	c, err := openTrace(w.format, &countOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -37,9 +36,9 @@ func newTraceSessions(w *lineTrace) (Workload, error) {
 	if err := t.kept.Open(w.Path); err != nil {
 		return nil, err
 	}
-	var places []rows.Place // in the order of the file
-	var session []uint32    // of each
-	known := talkNumbers{known: make(map[uint64]uint32, t.kept.Guess())}
+	var places []rows.Ref // in file order
+	var session []uint32  // session of each place
+	known := conversationNumbers{known: make(map[uint64]uint32, t.kept.Estimate())}
 	for {
 		row, _, err := c.next()
 		if errors.Is(err, io.EOF) {
@@ -52,25 +51,25 @@ func newTraceSessions(w *lineTrace) (Workload, error) {
 			return nil, err
 		}
 		if place.Tag = uint32(c.index - 1); c.index > math.MaxUint32 {
-			return nil, fmt.Errorf("%s: %s has more than %d requests: cut it with --trace-window or --trace-limit", w.format.name, w.Path, uint32(math.MaxUint32))
+			return nil, fmt.Errorf("%s: %s has more than %d requests; select a part with --trace-window or --trace-limit", w.format.name, w.Path, uint32(math.MaxUint32))
 		}
 		places, session = append(places, place), append(session, known.of(&row))
 	}
 	t.origin = c.origin
-	w.note(c)
+	w.recordLocked(c)
 	t.places, t.starts = bySession(places, session, known.count)
 	return t, t.kept.Done()
 }
 
-// talkNumbers gives conversations their numbers, by the hashes of the ids that
-// later requests may refer to.
-type talkNumbers struct {
+// conversationNumbers numbers conversations by the hashes of the ids to which later
+// requests may refer.
+type conversationNumbers struct {
 	known map[uint64]uint32
 	count uint32
 }
 
-// of is the number of the conversation that a request belongs to.
-func (n *talkNumbers) of(row *traceRow) uint32 {
+// of returns the number of a request's conversation.
+func (n *conversationNumbers) of(row *traceRow) uint32 {
 	number, ok := n.known[hashOf(row.Parent)]
 	if !ok || row.Parent == "" {
 		number = n.count
@@ -84,7 +83,7 @@ func (n *talkNumbers) of(row *traceRow) uint32 {
 	return number
 }
 
-// hashOf is FNV-1a, the same in every process.
+// hashOf is FNV-1a, which gives the same result in every process.
 func hashOf[T string | []byte](text T) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(text) {
@@ -93,8 +92,8 @@ func hashOf[T string | []byte](text T) uint64 {
 	return h
 }
 
-// bySession puts items in the order of their sessions, and within these in the
-// order they have. starts[i] is where session i begins.
+// bySession groups items by session and keeps their order within a session. starts[i] is
+// the index of the first item of session i.
 func bySession[T any](items []T, session []uint32, sessions uint32) (out []T, starts []uint32) {
 	starts = make([]uint32, sessions+1)
 	for _, s := range session {
@@ -112,22 +111,22 @@ func bySession[T any](items []T, session []uint32, sessions uint32) (out []T, st
 	return out, starts
 }
 
-// at reads a request again, and tells when it is due.
-func (t *traceSessions) at(p rows.Place) (traceRow, time.Duration, error) {
+// at reads a request again and returns it with its due time.
+func (t *traceSessions) at(p rows.Ref) (traceRow, time.Duration, error) {
 	text, err := t.kept.Read(p)
 	if err != nil {
 		return traceRow{}, 0, fmt.Errorf("%s: %w", t.format.name, err)
 	}
 	row, err := t.format.parse(text, t.columns, &t.Trace)
 	if err != nil {
-		return row, 0, fmt.Errorf("%s: %s has changed while it was replayed: %w", t.format.name, t.Path, err)
+		return row, 0, fmt.Errorf("%s: %s changed during the replay: %w", t.format.name, t.Path, err)
 	}
 	return row, t.Trace.scale(row.At - t.origin - t.Trace.Window.From), nil
 }
 
-// Arrivals implements tacho.Pacer: conversations begin with their first
-// request. Where one cannot be read there is an arrival nevertheless, so that
-// the source is asked for it and can say why.
+// Arrivals implements tacho.Pacer. A conversation starts with its first request. If a
+// request cannot be read, Arrivals yields an arrival anyway, so that the runner calls
+// Session and gets the error.
 func (t *traceSessions) Arrivals() iter.Seq[time.Duration] {
 	return func(yield func(time.Duration) bool) {
 		for _, start := range t.starts[:len(t.starts)-1] {

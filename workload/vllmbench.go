@@ -6,22 +6,22 @@ import (
 	"math"
 )
 
-// Translate makes of options that other tools have those that say the same here.
+// Translate replaces options of other tools with the equivalent options of tacho.
 func (d *Dataset) Translate(given func(option string) bool) error {
-	if err := d.takeMultiTurn(given); err != nil {
+	if err := d.translateMultiTurn(given); err != nil {
 		return err
 	}
-	return d.takeCacheHits()
+	return d.translateCacheHits()
 }
 
-// takeMultiTurn makes of --multi-turn the options that say the same here.
-func (d *Dataset) takeMultiTurn(given func(option string) bool) error {
+// translateMultiTurn replaces --multi-turn with the equivalent options.
+func (d *Dataset) translateMultiTurn(given func(option string) bool) error {
 	if !d.MultiTurn {
 		if d.DatasetName == "conversation" {
-			return d.checkShared()
+			return d.checkPrefixRatios()
 		}
-		if d.MinTurns != 0 || d.MaxTurns != 0 || d.AllRatio != 0 || d.OwnRatio != 0 {
-			return errors.New("--multi-turn-min-turns, --multi-turn-max-turns and --multi-turn-prefix-*-ratio go with --multi-turn")
+		if d.MinTurns != 0 || d.MaxTurns != 0 || d.GlobalRatio != 0 || d.ConversationRatio != 0 {
+			return errors.New("--multi-turn-min-turns, --multi-turn-max-turns and --multi-turn-prefix-*-ratio need --multi-turn")
 		}
 		return nil
 	}
@@ -33,27 +33,27 @@ func (d *Dataset) takeMultiTurn(given func(option string) bool) error {
 		}
 	case "sharegpt":
 		if !given("turn-output-len") {
-			d.TurnOutputLen = Fixed(-1) // that of the answer in the data
+			d.TurnOutputLen = Fixed(-1) // the length of the answer in the data
 		}
-		if d.AllRatio != 0 || d.OwnRatio != 0 {
-			return errors.New("--multi-turn-prefix-*-ratio goes with --dataset-name random: the texts of a file are what they are")
+		if d.GlobalRatio != 0 || d.ConversationRatio != 0 {
+			return errors.New("--multi-turn-prefix-*-ratio needs --dataset-name random, because the texts of a file cannot change")
 		}
 	default:
-		return fmt.Errorf("--multi-turn goes with --dataset-name random or sharegpt, not %s", d.DatasetName)
+		return fmt.Errorf("--multi-turn needs --dataset-name random or sharegpt, not %s", d.DatasetName)
 	}
 	d.DatasetName, d.MultiTurn = "conversation", false
 	if !given("turns") {
 		d.Turns = Fixed(3)
 	}
-	if err := d.checkShared(); err != nil {
+	if err := d.checkPrefixRatios(); err != nil {
 		return err
 	}
-	return d.takeTurns()
+	return d.translateTurns()
 }
 
-// checkShared says whether a prompt has room for what it shares with others.
-func (d *Dataset) checkShared() error {
-	if d.AllRatio == 0 && d.OwnRatio == 0 {
+// checkPrefixRatios checks that a prompt is longer than its shared prefix.
+func (d *Dataset) checkPrefixRatios() error {
+	if d.GlobalRatio == 0 && d.ConversationRatio == 0 {
 		return nil
 	}
 	first, one := d.FirstInputLen.Constant()
@@ -61,23 +61,23 @@ func (d *Dataset) checkShared() error {
 	if one && first == 0 {
 		first = each
 	}
-	shared := int(d.AllRatio*float64(first)) + int(d.OwnRatio*float64(first))
+	shared := int(d.GlobalRatio*float64(first)) + int(d.ConversationRatio*float64(first))
 	switch {
-	case !(d.AllRatio >= 0 && d.OwnRatio >= 0 && d.AllRatio+d.OwnRatio <= 1):
-		return errors.New("--multi-turn-prefix-global-ratio and --multi-turn-prefix-conversation-ratio are shares of a prompt: from 0 to 1, together at most 1")
+	case !(d.GlobalRatio >= 0 && d.ConversationRatio >= 0 && d.GlobalRatio+d.ConversationRatio <= 1):
+		return errors.New("--multi-turn-prefix-global-ratio and --multi-turn-prefix-conversation-ratio must be from 0 to 1, and their sum at most 1")
 	case !one || !same:
-		return errors.New("--multi-turn-prefix-*-ratio needs one --random-input-len and one --per-turn-input-len, of which the prefixes are shares")
+		return errors.New("--multi-turn-prefix-*-ratio needs constant --random-input-len and --per-turn-input-len")
 	case shared >= each:
-		return fmt.Errorf("turns of %d tokens have no room beside the %d that they share: raise --per-turn-input-len or lower --multi-turn-prefix-*-ratio", each, shared)
+		return fmt.Errorf("turns of %d tokens are too short for %d shared tokens; increase --per-turn-input-len or reduce --multi-turn-prefix-*-ratio", each, shared)
 	case d.SubAgents > 0:
-		return errors.New("--sub-agents need what was said before, and --multi-turn-prefix-*-ratio leaves that out")
+		return errors.New("--sub-agents needs the earlier turns, which --multi-turn-prefix-*-ratio leaves out")
 	}
 	return nil
 }
 
-// takeTurns makes of the least and the largest number of turns a number that is
-// drawn.
-func (d *Dataset) takeTurns() error {
+// translateTurns replaces the minimum and maximum number of turns with a uniform
+// distribution.
+func (d *Dataset) translateTurns() error {
 	if d.MinTurns == 0 && d.MaxTurns == 0 {
 		return nil
 	}
@@ -96,20 +96,20 @@ func (d *Dataset) takeTurns() error {
 	return d.Turns.UnmarshalText(fmt.Appendf(nil, "uniform(%d,%d)", low, high))
 }
 
-// takeCacheHits makes of --random-cache-hit-fraction a mix of prompts that begin
-// alike and prompts that do not.
-func (d *Dataset) takeCacheHits() error {
+// translateCacheHits replaces --random-cache-hit-fraction with a mix of prompts with and
+// without a shared prefix.
+func (d *Dataset) translateCacheHits() error {
 	if d.CacheHit == 0 && d.CacheRatio == 0 {
 		return nil
 	}
 	n, always := d.RandomInputLen.Constant()
 	switch share := func(f float64) bool { return f > 0 && f <= 1 }; {
 	case !share(d.CacheHit) || !share(d.CacheRatio):
-		return errors.New("--random-cache-hit-fraction and --random-cache-ratio go together: each is a share above 0, up to 1")
+		return errors.New("--random-cache-hit-fraction and --random-cache-ratio must both be set, above 0 and at most 1")
 	case len(d.Mix) > 0 || d.DatasetName != "random" || d.RandomPrefixLen > 0:
-		return errors.New("--random-cache-hit-fraction is a mix of random prompts by itself: leave out --mix, --random-prefix-len and other datasets")
+		return errors.New("--random-cache-hit-fraction cannot be combined with --mix, --random-prefix-len or another dataset")
 	case !always:
-		return errors.New("--random-cache-hit-fraction needs one --random-input-len, of which the prefix is a share")
+		return errors.New("--random-cache-hit-fraction needs a constant --random-input-len")
 	}
 	prefix := min(int(math.Round(d.CacheRatio*float64(n))), n-1)
 	d.Mix = []string{fmt.Sprintf("label=warm weight=%g random-prefix-len=%d random-input-len=%d", d.CacheHit, prefix, n-prefix)}

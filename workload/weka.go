@@ -8,24 +8,24 @@ import (
 	"io"
 	"slices"
 
-	"tacho"
-	"tacho/internal/rows"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/rows"
 )
 
 var weka = Kind{
-	Name: "weka", Doc: "WEKA agentic traces: conversations of requests with hash_ids, think times and sub-agents; a file or directory of JSON or JSON lines. They have no arrivals of their own: give --request-rate (conversations per second) or --max-concurrency (users)",
+	Name: "weka", Doc: "WEKA agentic traces: conversations of requests with hash_ids, think times and sub-agents; a file or directory of JSON or JSON lines. They have no arrival times: set --request-rate (conversations per second) or --max-concurrency (users)",
 	Tokens: true, New: newWeka,
 	options: func(_ *Dataset, o *Options) { o.IgnoreEOS = true },
 }
 
-// wekaBlock is how many tokens a hash id stands for if the trace does not say.
+// wekaBlock is the default number of tokens per hash id.
 const wekaBlock = 64
 
-// wekaTalk is one conversation of the trace. Times are in seconds.
-type wekaTalk struct {
+// wekaConversation is one conversation of the trace. Times are in seconds.
+type wekaConversation struct {
 	ID        string        `json:"id"`
 	BlockSize int           `json:"block_size"`
-	Scope     string        `json:"hash_id_scope"` // local: hash ids mean nothing outside the conversation
+	Scope     string        `json:"hash_id_scope"` // local: hash ids are only valid within the conversation
 	Requests  []wekaRequest `json:"requests"`
 }
 
@@ -38,28 +38,28 @@ type wekaRequest struct {
 	HashIDs  []int64       `json:"hash_ids"`
 	APITime  float64       `json:"api_time"`
 	Think    *float64      `json:"think_time"`
-	Requests []wekaRequest `json:"requests"` // of a sub-agent
+	Requests []wekaRequest `json:"requests"` // requests of a sub-agent
 }
 
-// A wekaTurn is a request in its place.
+// wekaTurn is a request with its dependencies.
 type wekaTurn struct {
 	*wekaRequest
 	after  []int
 	thinkS float64
 }
 
-// wekaTrace is a workload of such conversations. Only their places are in memory.
+// wekaTrace replays the conversations of a trace. Only their positions are in memory.
 type wekaTrace struct {
 	tokenMaker
 	Options
-	rows   rows.Kept
-	places []rows.Place // of the conversations; the tag is the number in its file
-	said   []string
+	rows      rows.Store
+	places    []rows.Ref // one for each conversation; Tag is its number in the file
+	readNotes []string
 }
 
 func newWeka(_ context.Context, o Options) (Workload, error) {
 	if o.Path == "" {
-		return nil, errors.New("weka: no trace: give a file or directory with --dataset-path")
+		return nil, errors.New("weka: no trace; set a file or directory with --dataset-path")
 	}
 	files, err := dataFiles(o.Path, o.Subset)
 	if err != nil {
@@ -73,17 +73,17 @@ func newWeka(_ context.Context, o Options) (Workload, error) {
 		}
 	}
 	if len(w.places) == 0 {
-		return nil, fmt.Errorf("weka: %s has no conversation in it%s", o.Path, bad.Also())
+		return nil, fmt.Errorf("weka: %s contains no conversation%s", o.Path, bad.Also())
 	}
-	w.said = bad.Notes()
-	_, _, err = w.talk(0) // tells whether it is such a trace at all
+	w.readNotes = bad.Notes()
+	_, _, err = w.conversation(0) // fails if the file is not such a trace
 	return w, err
 }
 
-// find finds the conversations of a file, as far as they are wanted. Unless bad
-// ones are to be skipped, what is wrong with one is told when it is its turn.
+// find collects the conversations of a file, up to limit. Unless bad conversations are
+// skipped, errors in a conversation are reported when it is due.
 func (w *wekaTrace) find(path string, bad *rows.Bad) error {
-	if len(w.places) == w.most() && len(w.places) > 0 {
+	if len(w.places) == w.limit() && len(w.places) > 0 {
 		return nil
 	}
 	n := uint32(0)
@@ -99,37 +99,37 @@ func (w *wekaTrace) find(path string, bad *rows.Bad) error {
 			return err
 		}
 		place.Tag = n
-		if w.places = append(w.places, place); len(w.places) == w.most() {
+		if w.places = append(w.places, place); len(w.places) == w.limit() {
 			return rows.ErrEnough
 		}
 		return nil
 	})
 }
 
-// most is how many conversations are wanted of the trace; 0 is all.
-func (w *wekaTrace) most() int {
+// limit returns the maximum number of conversations to read; 0 means all.
+func (w *wekaTrace) limit() int {
 	if w.Count > 0 && (w.Trace.Limit == 0 || w.Count < w.Trace.Limit) {
 		return w.Count
 	}
 	return w.Trace.Limit
 }
 
-// talk reads a conversation of the trace.
-func (w *wekaTrace) talk(at uint64) (*wekaTalk, []wekaTurn, error) {
+// conversation reads a conversation of the trace.
+func (w *wekaTrace) conversation(at uint64) (*wekaConversation, []wekaTurn, error) {
 	place := w.places[at]
 	row, err := w.rows.Read(place)
 	if err != nil {
 		return nil, nil, fmt.Errorf("weka: %w", err)
 	}
-	talk, turns, err := w.parse(row)
+	conversation, turns, err := w.parse(row)
 	if err != nil {
-		return nil, nil, fmt.Errorf("weka: %s: %w (--bad-lines skip goes on without it)", w.rows.Where(place, place.Tag), err)
+		return nil, nil, fmt.Errorf("weka: %s: %w (use --bad-lines skip to skip it)", w.rows.Location(place, place.Tag), err)
 	}
-	return talk, turns, nil
+	return conversation, turns, nil
 }
 
-func (w *wekaTrace) parse(text []byte) (*wekaTalk, []wekaTurn, error) {
-	var t wekaTalk
+func (w *wekaTrace) parse(text []byte) (*wekaConversation, []wekaTurn, error) {
+	var t wekaConversation
 	if err := json.Unmarshal(text, &t); err != nil {
 		return nil, nil, fmt.Errorf("not a conversation of the trace: %w", err)
 	}
@@ -140,7 +140,7 @@ func (w *wekaTrace) parse(text []byte) (*wekaTalk, []wekaTurn, error) {
 		t.BlockSize = w.Trace.Block
 	}
 	if t.BlockSize < 1 {
-		return nil, nil, fmt.Errorf("a block_size of %d", t.BlockSize)
+		return nil, nil, fmt.Errorf("block_size %d must be at least 1", t.BlockSize)
 	}
 	turns, err := t.order()
 	if err != nil {
@@ -152,20 +152,20 @@ func (w *wekaTrace) parse(text []byte) (*wekaTalk, []wekaTurn, error) {
 	return &t, turns, nil
 }
 
-// A wekaLine is the requests of a conversation as they are put in line.
-type wekaLine struct {
+// wekaBuilder orders the requests of a conversation.
+type wekaBuilder struct {
 	block   int
 	turns   []wekaTurn
-	last    int     // turn of the main line; -1 before the first
-	running []int   // last turns of the sub-agents under way
-	idle    float64 // since when the main line is, on the trace's clock
+	last    int     // latest turn of the main thread; -1 before the first
+	running []int   // last turns of the running sub-agents
+	idle    float64 // time at which the main thread became idle, on the clock of the trace
 }
 
-// order puts the requests in line. Each follows the one before it. Sub-agents
-// start where they stand in the main line and run side by side; the next request
-// of the main line waits for all of them.
-func (t *wekaTalk) order() ([]wekaTurn, error) {
-	line := &wekaLine{block: t.BlockSize, last: -1}
+// order returns the requests with their dependencies. Each request follows the previous
+// one. Sub-agents start at their position in the main thread and run in parallel. The
+// next request of the main thread waits for all of them.
+func (t *wekaConversation) order() ([]wekaTurn, error) {
+	line := &wekaBuilder{block: t.BlockSize, last: -1}
 	for i := range t.Requests {
 		r := &t.Requests[i]
 		add := line.main
@@ -179,8 +179,8 @@ func (t *wekaTalk) order() ([]wekaTurn, error) {
 	return line.turns, nil
 }
 
-// main adds a request of the main line.
-func (l *wekaLine) main(r *wekaRequest) error {
+// main adds a request of the main thread.
+func (l *wekaBuilder) main(r *wekaRequest) error {
 	at, err := l.add(r, slices.Concat(after(l.last), l.running), l.idle)
 	if at >= 0 {
 		l.last, l.running, l.idle = at, nil, r.T+r.APITime
@@ -188,8 +188,8 @@ func (l *wekaLine) main(r *wekaRequest) error {
 	return err
 }
 
-// branch adds the requests of a sub-agent, one after the other.
-func (l *wekaLine) branch(r *wekaRequest) error {
+// branch adds the requests of a sub-agent in sequence.
+func (l *wekaBuilder) branch(r *wekaRequest) error {
 	last, idle := l.last, l.idle
 	for k := range r.Requests {
 		one := &r.Requests[k]
@@ -207,7 +207,7 @@ func (l *wekaLine) branch(r *wekaRequest) error {
 	return nil
 }
 
-// after is the list of one turn, or nil for none.
+// after returns a list of one turn, or nil if turn is negative.
 func after(turn int) []int {
 	if turn < 0 {
 		return nil
@@ -215,28 +215,28 @@ func after(turn int) []int {
 	return []int{turn}
 }
 
-// add adds a request that waits for others and then for its think time: the
-// trace's, or else the time since idle. It returns its turn, -1 if the request
-// has no tokens.
-func (l *wekaLine) add(r *wekaRequest, after []int, idle float64) (int, error) {
+// add adds a request that waits for other turns and then for its think time. If the trace
+// has no think time, add uses the time since idle. It returns the turn, or -1 if the
+// request is empty.
+func (l *wekaBuilder) add(r *wekaRequest, after []int, idle float64) (int, error) {
 	if r.In < 1 || r.Out < 1 {
 		return -1, nil
 	}
-	if err := cmpErr(checkTokens(r.In, r.Out), checkBlocks(&traceRow{Input: r.In, Blocks: len(r.HashIDs)}, l.block)); err != nil {
+	if err := firstError(checkTokens(r.In, r.Out), checkBlocks(&traceRow{Input: r.In, Blocks: len(r.HashIDs)}, l.block)); err != nil {
 		return -1, err
 	}
 	think := max(r.T-idle, 0)
 	if r.Think != nil {
 		think = *r.Think
 	}
-	if !(think >= 0 && think < mostSeconds) {
-		return -1, fmt.Errorf("a think time of %v s", think)
+	if !(think >= 0 && think < maxSeconds) {
+		return -1, fmt.Errorf("think time %v s is out of range", think)
 	}
 	l.turns = append(l.turns, wekaTurn{r, after, think})
 	return len(l.turns) - 1, nil
 }
 
-// total is how many conversations there are, 0 if there is no end.
+// total returns the number of conversations, 0 if unlimited.
 func (w *wekaTrace) total() uint64 {
 	n := uint64(len(w.places))
 	switch {
@@ -255,8 +255,7 @@ func (w *wekaTrace) total() uint64 {
 	return n
 }
 
-// Session implements tacho.Source. A conversation that is used again has other
-// tokens.
+// Session implements tacho.Source. A repeated conversation gets different tokens.
 func (w *wekaTrace) Session(i uint64) (tacho.Session, error) {
 	if n := w.total(); n > 0 && i >= n {
 		return tacho.Session{}, io.EOF
@@ -266,17 +265,17 @@ func (w *wekaTrace) Session(i uint64) (tacho.Session, error) {
 }
 
 func (w *wekaTrace) session(i, at, seed uint64) (tacho.Session, error) {
-	talk, turns, err := w.talk(at)
+	conversation, turns, err := w.conversation(at)
 	if err != nil {
 		return tacho.Session{}, err
 	}
-	if talk.Scope == "local" {
-		seed ^= hashOf(fmt.Sprintf("%d %s", at, talk.ID))
+	if conversation.Scope == "local" {
+		seed ^= hashOf(fmt.Sprintf("%d %s", at, conversation.ID))
 	}
 	s := tacho.Session{ID: i, Turns: make([]tacho.Turn, len(turns))}
 	for k, t := range turns {
 		q := tacho.Request{Session: i, Turn: k, MaxTokens: t.Out, IgnoreEOS: w.IgnoreEOS}
-		w.fill(&q, turnKey(i, k), t.In, t.HashIDs, talk.BlockSize, seed)
+		w.fill(&q, turnKey(i, k), t.In, t.HashIDs, conversation.BlockSize, seed)
 		think := seconds(t.thinkS)
 		after := t.after
 		if after == nil && k > 0 {
@@ -298,9 +297,9 @@ func (w *wekaTrace) Warmup(i uint64) (tacho.Session, error) {
 
 // Notes implements Workload.
 func (w *wekaTrace) Notes() []string {
-	out := append(w.said, w.notes()...)
+	out := append(w.readNotes, w.notes()...)
 	if n, have := w.total(), uint64(len(w.places)); n > have {
-		out = append(out, fmt.Sprintf("%d conversations were made of the %d in the trace, each time of other tokens; for the trace's own load ask for at most that many (--num-prompts)", n, have))
+		out = append(out, fmt.Sprintf("%d conversations were made from %d in the trace, with different tokens each time; for the load of the trace set --num-prompts to at most that number", n, have))
 	}
 	return out
 }

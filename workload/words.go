@@ -2,9 +2,9 @@ package workload
 
 import "strings"
 
-// commonWords are short English words. With a space before it each is one
-// token in the vocabularies in common use, so n words are nearly n tokens and
-// an exact number is found quickly.
+// commonWords are short English words. With a leading space each word is one token in
+// common vocabularies. A text of n words therefore has almost n tokens, and fitting an
+// exact number is quick.
 var commonWords = strings.Fields(`
 able about above across act add after again against age ago air all almost alone along already also always among
 amount an and animal another answer any appear area arm army art as ask at away baby back bad ball bank base be bear

@@ -1,5 +1,5 @@
-// Package workload says what is sent: the datasets and traces, one to a file.
-// Session i is a function of the seed and i alone.
+// Package workload generates the requests of a run. It contains the datasets and traces,
+// one per file. Session i depends only on the seed and i.
 package workload
 
 import (
@@ -7,105 +7,105 @@ import (
 	"math/rand/v2"
 	"strings"
 
-	"tacho"
-	"tacho/internal/spelling"
-	"tacho/token"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/spelling"
+	"github.com/tacho-bench/tacho/token"
 )
 
-// Options are what the datasets are made from. Each dataset takes what it
-// needs.
+// Options are the inputs of all datasets. Each dataset uses the options it needs.
 type Options struct {
-	Seed     uint64
-	Count    int           // sessions asked for; 0 is as many as there are
-	Counter  token.Counter // counts prompts as the server will
-	IDs      bool          // the backend takes token ids
-	Unread   bool          // and nobody reads them
-	Messages bool          // the backend takes messages
-	Media    bool          // the backend takes messages with images, audio or video
-	Audio    bool          // the backend transcribes audio
-	Path     string        // of the data
-	Files    []string      // of a dataset of the hub, on this machine
-	Hub      string        // its name there
-	Shuffle  bool
-	Repeat   bool // begin again when the data is used up
+	Seed         uint64
+	Count        int           // sessions requested; 0 means all
+	Counter      token.Counter // counts prompts as the server does
+	IDs          bool          // the backend accepts token ids
+	Placeholders bool          // ids may be replaced by placeholders because only the virtual-time engine receives them
+	Messages     bool          // the backend accepts messages
+	Media        bool          // the backend accepts messages with images, audio or video
+	Audio        bool          // the backend transcribes audio
+	Path         string        // path of the data
+	Files        []string      // local files of a hub dataset
+	Hub          string        // name of the dataset on the hub
+	Shuffle      bool
+	Repeat       bool // start again at the end of the data
 
 	Input     Length // prompt tokens
-	Output    Length // output tokens; a negative number leaves it to the data
+	Output    Length // output tokens; negative means the length in the data
 	Scenario  Scenario
 	InRatio   float64
 	OutRatio  float64
-	Prefix    int     // tokens of a prefix that prompts share
-	Prefixes  int     // how many such prefixes there are; 0 is 1
-	Zipf      float64 // exponent by which some prefixes are more popular; 0 is all alike
-	Vocab     int     // token ids are drawn below this
+	Prefix    int     // tokens of the prefix shared by prompts
+	Prefixes  int     // number of different prefixes; 0 means 1
+	Zipf      float64 // exponent of prefix popularity; 0 means uniform
+	Vocab     int     // upper limit of random token ids
 	IgnoreEOS bool
-	Batch     int    // of the prompts so many in one request, or documents to rank; 0 is 1
-	NoRank    bool   // a query and its documents are not to be ranked, but embedded
-	Category  string // keep only lines of this category
-	Subset    string // of a dataset with several
-	Distance  Range  // keep only edits of this normalised distance
-	Column    string // that holds what is asked; empty finds it
-	MostInput int    // tokens to which texts are cut; 0 is no end
-	Framed    bool   // a prompt is counted with a chat template around it, though the backend takes no messages
-	SendFiles bool   // files that a line names are sent along
+	Batch     int    // prompts per request, or documents to rank; 0 means 1
+	NoRank    bool   // embed the query and its documents instead of ranking them
+	Category  string // use only lines of this category
+	Subset    string // subset of the dataset
+	Distance  Range  // use only edits in this range of normalised distance
+	Column    string // prompt column; if empty, found by name
+	MaxInput  int    // maximum prompt tokens, longer texts are cut; 0 means unlimited
+	Templated bool   // count prompts with a chat template although the backend accepts no messages
+	SendFiles bool   // send the files named in a line
 
-	mostKept int64 // as the constant; 0 is that
-	frame    int   // tokens that a chat template puts around a prompt, and counting around an answer
+	maxKept        int64 // overrides the constant maxKept in tests; 0 means default
+	templateTokens int   // tokens a chat template adds to a prompt, and the counter to an answer
 
-	Images ImageOptions
-	Sounds SoundOptions
-	Trace  TraceOptions
-	Talk   TalkOptions
+	Images       ImageOptions
+	AudioLimits  AudioLimits
+	Trace        TraceOptions
+	Conversation ConversationOptions
 
-	// Exact makes prompt i with n tokens without counting; nil where nobody can.
+	// Exact returns prompt i with exactly n tokens without counting. It is nil if the
+	// tokenizer does not allow this.
 	Exact func(i uint64, n int) string
 
-	Progress func(done, all int) // told while prompts are made ready; may be nil
+	Progress func(done, all int) // called while prompts are prepared; may be nil
 }
 
-// A Workload is a source of sessions, with sessions to spare for warming up
-// and something to say about itself. One that has arrivals of its own is also
-// a tacho.Pacer.
+// Workload is a source of sessions with extra sessions for warm-up and notes for the
+// report. A workload with its own arrival times also implements tacho.Pacer.
 type Workload interface {
 	tacho.Source
-	// Warmup is the i-th session that is like the others and never one of
-	// them: a warm-up that sent a prompt of the run would fill a cache for it.
+	// Warmup returns the i-th warm-up session. It is similar to the sessions of the run
+	// but never one of them, because sending a prompt of the run would fill the server's
+	// cache.
 	Warmup(i uint64) (tacho.Session, error)
-	// Notes are what a reader of the report must know. They are complete when
-	// the last session was made.
+	// Notes returns remarks for the reader of the report. They are complete after the
+	// last session was made.
 	Notes() []string
 }
 
-// A Kind is one dataset.
+// Kind is one dataset.
 type Kind struct {
 	Name, Doc string
-	Timed     bool // it has arrivals of its own
-	Endless   bool // it has no end of its own
-	Tokens    bool // its prompts are tokens and nothing else: they can be sent as ids
+	Timed     bool // has its own arrival times
+	Endless   bool // never ends
+	Tokens    bool // prompts are only tokens and can be sent as ids
 	Quotes    bool // later turns may quote the server's answers
-	Scenarios bool // both its lengths can be given at once (--scenario)
-	Chat      bool // its prompts are questions to a chat model: to a completions endpoint they go under the model's chat template, as the reference sends them
-	ByLength  bool // it chooses prompts by how long they are
-	Pairs     bool // a request is a query with documents: no conversation
-	Hub       bool // its path may name a dataset of the hub, of which it reads several files
+	Scenarios bool // supports --scenario
+	Chat      bool // prompts are questions for a chat model: a completions endpoint gets them in the model's chat template, as in the reference
+	ByLength  bool // selects prompts by length
+	Pairs     bool // a request is a query with documents, not a conversation
+	Hub       bool // the path may be a dataset on the hub with several files
 	New       func(ctx context.Context, o Options) (Workload, error)
 
-	options  func(d *Dataset, o *Options)          // puts its own options into o; may be nil
-	check    func(d *Dataset) error                // says what is wrong with them; may be nil
-	requests func(d *Dataset, prompts int) (n int) // in how many requests so many prompts are sent; nil is as many
+	options  func(d *Dataset, o *Options)          // sets its own options in o; may be nil
+	check    func(d *Dataset) error                // validates its options; may be nil
+	requests func(d *Dataset, prompts int) (n int) // returns the number of requests for prompts; nil means one each
 
-	// reads are what a file of its data holds in its first row, by name, or how
-	// the file's name ends: all of one list.
+	// reads lists the columns in the first row of its files, or the extension of the file
+	// name. A file matches if it contains all names of one list.
 	reads [][]string
 }
 
-// Kinds are all the datasets, in the order in which help prints them.
+// Kinds are all datasets in the order of help.
 var Kinds = []Kind{
 	random, book, custom, customImage, customAudio, sharegpt, sonnet, prefixRepetition, burstgpt, specBench, speedBench, huggingFace, randomMM, randomRerank,
 	conversation, mooncake, azure, burstgptTrace, bailian, timedTrace, weka, otel, servegen,
 }
 
-// Find returns the dataset of that name.
+// Find returns the dataset with the given name.
 func Find(name string) (Kind, error) {
 	var names []string
 	for _, k := range Kinds {
@@ -117,16 +117,16 @@ func Find(name string) (Kind, error) {
 	return Kind{}, spelling.Unknown("dataset", name, names)
 }
 
-// warmupBase numbers the warm-up sessions, far above any session of a run.
+// warmupBase is the number of the first warm-up session, above all sessions of a run.
 const warmupBase = uint64(1) << 62
 
-// rngOf is the random stream of session i.
+// rngOf returns the random stream of session i.
 func rngOf(seed, i uint64) *rand.Rand { return rand.New(streamOf(seed, i)) }
 
 func streamOf(seed, i uint64) *rand.PCG { return rand.NewPCG(seed, i^0x776f726b6c6f6164) }
 
-// turnKey names the random stream of a turn of session i, or of one of its
-// parts. It mixes both, for the numbers of warm-ups use all bits there are.
+// turnKey returns the key of the random stream for a turn of session i, or for a part of
+// it. It mixes both numbers because warm-up sessions use all 64 bits.
 func turnKey(i uint64, turn int) uint64 {
 	x := i*0x9e3779b97f4a7c15 + uint64(turn) + 1
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -134,7 +134,7 @@ func turnKey(i uint64, turn int) uint64 {
 	return x ^ x>>31
 }
 
-// single is the session of one request.
+// single returns a session with one request.
 func single(i uint64, q tacho.Request) tacho.Session {
 	q.Session = i
 	return tacho.Session{ID: i, Turns: []tacho.Turn{{Request: q}}}

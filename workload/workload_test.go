@@ -13,12 +13,12 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"tacho"
-	"tacho/token"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/token"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// byWord counts words and a start token, as a server might.
+// byWord counts words and a start token, like a server.
 type byWord struct{ calls atomic.Int64 }
 
 func (c *byWord) Count(_ context.Context, s string) (int, error) {
@@ -84,8 +84,8 @@ func opening(q tacho.Request) string {
 	return strings.Join(strings.Fields(q.Input.Text)[:3], " ")
 }
 
-// What holds for every dataset: session i is a function of seed and i, other
-// seeds give other prompts, and warm-ups are never prompts of the run.
+// TestEveryKind checks all datasets: session i depends only on seed and i, other seeds
+// give other prompts, and warm-up prompts never appear in the run.
 func TestEveryKind(t *testing.T) {
 	bookPath := write(t, "book.txt", prose(5000))
 	var lines strings.Builder
@@ -156,7 +156,8 @@ func TestRandomLengthsFollowTheReference(t *testing.T) {
 			}
 		}
 	}
-	// floor(101*0.7)=70 to ceil(101*1.3)=132, floor(11*0.5)=5 to ceil(11*1.5)=17: all of them, and no other.
+	// floor(101*0.7)=70 to ceil(101*1.3)=132, floor(11*0.5)=5 to ceil(11*1.5)=17: all of
+	// these values and no others.
 	for name, c := range map[string]struct {
 		seen      map[int]bool
 		low, high int
@@ -167,8 +168,8 @@ func TestRandomLengthsFollowTheReference(t *testing.T) {
 	}
 }
 
-// Texts have exactly the tokens asked for, as the counter counts, and are made
-// ready before they are sent.
+// TestExactTexts checks that texts have exactly the requested number of tokens and are
+// prepared before they are sent.
 func TestExactTexts(t *testing.T) {
 	path := write(t, "book.txt", prose(300))
 	for _, kind := range []string{"random", "book"} {
@@ -198,7 +199,7 @@ func TestBookWrapsRound(t *testing.T) {
 	}
 }
 
-// even can only count to even numbers.
+// even returns only even counts.
 type even struct{ byWord }
 
 func (e *even) Count(ctx context.Context, s string) (int, error) {
@@ -206,9 +207,9 @@ func (e *even) Count(ctx context.Context, s string) (int, error) {
 	return n &^ 1, err
 }
 
-func TestMissedLengthsAreTold(t *testing.T) {
+func TestMissedLengthsAreReported(t *testing.T) {
 	w := make1(t, "random", workload.Options{Input: workload.Fixed(21), Output: workload.Fixed(1), Counter: &even{}, Count: 3})
-	if n := w.Notes(); len(n) != 1 || !strings.HasPrefix(n[0], "3 of 3 prompts missed the length asked for, the worst by") {
+	if n := w.Notes(); len(n) != 1 || !strings.HasPrefix(n[0], "3 of 3 prompts missed the requested length, by up to") {
 		t.Errorf("%q", n)
 	}
 }
@@ -227,7 +228,7 @@ func TestCustom(t *testing.T) {
 	if qs := requests(t, w, 9); qs[8].MaxTokens != 3 {
 		t.Errorf("%+v", qs[8])
 	}
-	if n := w.Notes(); len(n) != 1 || !strings.Contains(n[0], "9 prompts were made of the 2") {
+	if n := w.Notes(); len(n) != 1 || !strings.Contains(n[0], "9 prompts were made from 2") {
 		t.Errorf("%q", n)
 	}
 	if _, err := make1(t, "custom", workload.Options{Output: workload.Fixed(3), Path: path, Count: 9}).Session(2); !errors.Is(err, io.EOF) {
@@ -242,10 +243,10 @@ func TestClearErrors(t *testing.T) {
 	}{
 		"--dataset-path book.txt":        {"book", workload.Options{Input: workload.Fixed(1), Output: workload.Fixed(1)}},
 		"no such file":                   {"book", workload.Options{Input: workload.Fixed(1), Output: workload.Fixed(1), Path: "missing.txt"}},
-		"has no text in it":              {"book", workload.Options{Input: workload.Fixed(1), Output: workload.Fixed(1), Path: write(t, "e.txt", " \n")}},
+		"contains no text":               {"book", workload.Options{Input: workload.Fixed(1), Output: workload.Fixed(1), Path: write(t, "e.txt", " \n")}},
 		"--book-input-len":               {"book", workload.Options{Output: workload.Fixed(1), Path: "x"}},
 		"--dataset-path prompts.jsonl":   {"custom", workload.Options{}},
-		"has no lines":                   {"custom", workload.Options{Path: write(t, "e.jsonl", "\n")}},
+		"contains no lines":              {"custom", workload.Options{Path: write(t, "e.jsonl", "\n")}},
 		`b.jsonl:2: neither "prompt"`:    {"custom", workload.Options{Path: write(t, "b.jsonl", `{"prompt":"x"}`+"\n{}\n")}},
 		"c.jsonl:1: not a JSON object":   {"custom", workload.Options{Path: write(t, "c.jsonl", "prompt,x\n")}},
 		`d.jsonl:1: no "output_tokens"`:  {"custom", workload.Options{Output: workload.Fixed(-1), Path: write(t, "d.jsonl", `{"prompt":"x"}`)}},

@@ -1,10 +1,10 @@
-// Command tacho measures how an LLM inference server serves.
+// Command tacho benchmarks LLM inference servers.
 package main
 
 import (
 	"os"
 
-	"tacho/cli"
+	"github.com/tacho-bench/tacho/internal/cli"
 )
 
 func main() { os.Exit(cli.Main(cli.System())) }

@@ -1,5 +1,5 @@
-// Package check holds manifests against the types of the Kubernetes API: a field
-// that the API does not know, or of another type, is an error.
+// Package check validates manifests against the types of the Kubernetes API. A field with
+// an unknown name or the wrong type is an error.
 package check
 
 import (
@@ -8,10 +8,11 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/yaml"
 )
 
-// Objects reads all documents of a text, and counts them by kind.
+// Objects parses all documents of a text and counts them by kind.
 func Objects(text []byte) (map[string]int, error) {
 	kinds := map[string]int{}
 	for _, doc := range bytes.Split(text, []byte("\n---\n")) {
@@ -47,6 +48,10 @@ func object(version, kind string) (any, error) {
 		return &corev1.PersistentVolumeClaim{}, nil
 	case "batch/v1 Job":
 		return &batchv1.Job{}, nil
+	case "v1 Pod":
+		return &corev1.Pod{}, nil
+	case "networking.k8s.io/v1 NetworkPolicy":
+		return &networkingv1.NetworkPolicy{}, nil
 	}
-	return nil, fmt.Errorf("nobody expects a %s of %s", kind, version)
+	return nil, fmt.Errorf("unexpected kind %s of %s", kind, version)
 }

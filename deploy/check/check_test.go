@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var all = map[string]int{"Secret": 1, "Service": 1, "PersistentVolumeClaim": 1, "Job": 2}
+var all = map[string]int{"Secret": 1, "Service": 1, "PersistentVolumeClaim": 1, "Job": 2, "NetworkPolicy": 2}
 
 func TestManifests(t *testing.T) {
 	text, err := os.ReadFile("testdata/manifests.yaml")

@@ -1,4 +1,4 @@
-// Package arch holds the tests of the shape of the program.
+// Package arch tests the structure of the code base.
 package arch
 
 import (
@@ -17,81 +17,85 @@ import (
 )
 
 const (
-	module = "tacho"
+	module = "github.com/tacho-bench/tacho"
 	root   = "../.."
 )
 
-// layers says which packages of this module a package may import ("." is the
-// vocabulary). A package that is not listed fails the
-// test, so this map is the architecture, and a change to the architecture is a
-// change to it.
+// layers lists the packages of this module that a package may import ("." is
+// the root package). An unlisted package fails the test, so every change of the
+// architecture changes this map.
 var layers = map[string]string{
 	".":                             "",
 	"stat":                          "",
-	"hub":                           "internal/wholefile",
-	"internal/wholefile":            "",
-	"internal/solely":               "",
-	"token":                         "internal/jinja internal/jsonscan internal/wholefile token/internal/ranks",
+	"internal/hub":                  "internal/atomicfile",
+	"internal/atomicfile":           "",
+	"internal/filelock":             "",
+	"token":                         "internal/jinja internal/jsonscan internal/atomicfile token/internal/ranks",
 	"internal/jinja":                "",
 	"token/internal/ranks":          "",
 	"token/internal/ranks/generate": "token/internal/ranks",
-	"wire":                          "internal/jsonscan internal/limit",
+	"internal/wire":                 "internal/jsonscan internal/limit",
 	"internal/memnet":               "",
 	"internal/jsonscan":             "",
-	"internal/haste":                "",
+	"internal/priority":             "",
 	"internal/limit":                "",
 	"internal/rows":                 "",
 	"internal/spelling":             "",
 	"internal/redact":               "",
-	"internal/visible":              "",
-	"internal/cells":                "internal/visible",
+	"internal/sanitize":             "",
+	"internal/termtext":             "internal/sanitize",
 	"internal/wav":                  "",
 	"internal/recordjson":           ".",
 	"internal/release":              "",
 	"internal/stress":               "",
+	"internal/style":                "",
 	"internal/exposition":           "",
 	"internal/fakehub":              "",
-	"sim/step":                      "internal/spelling internal/wholefile sim/profiles",
+	"sim/step":                      "internal/limit internal/spelling internal/atomicfile sim/profiles",
 	"sim/profiles":                  "",
 	"sim/words":                     "",
-	"predict":                       ". archive instrument metric outcome route session sim/step sim/words stat",
+	"internal/predict":              ". internal/archive internal/instrument metric outcome internal/route session sim/step sim/words stat",
 	"pace":                          ". stat",
-	"replay":                        ".",
-	"publish":                       ". internal/exposition metric",
-	"route":                         ".",
-	"search":                        ". metric stat",
+	"internal/replay":               ".",
+	"internal/traceid":              "",
+	"internal/publish":              ". internal/exposition internal/traceid metric",
+	"internal/route":                ".",
+	"internal/search":               ". metric stat",
 	"session":                       ".",
-	"engine":                        ". internal/haste session",
-	"live":                          ". engine metric outcome",
-	"live/view":                     "internal/cells live metric",
-	"compare":                       ". metric outcome stat",
-	"outcome":                       ". instrument metric",
-	"store":                         ". instrument internal/recordjson internal/solely internal/wholefile metric outcome",
-	"archive":                       ". instrument internal/wholefile metric outcome report store",
-	"transport":                     ". internal/haste internal/limit internal/wholefile transport/tap",
-	"transport/tap":                 "",
-	"workload":                      ". internal/jsonscan internal/rows internal/spelling internal/wav internal/wholefile stat token",
-	"backend":                       ". internal/jsonscan internal/limit internal/redact internal/spelling route session transport wire",
+	"engine":                        ". internal/priority session",
+	"internal/live":                 ". engine metric outcome",
+	"internal/live/view":            "internal/termtext internal/live internal/sanitize metric",
+	"internal/compare":              ". metric outcome stat",
+	"outcome":                       ". internal/instrument metric",
+	"store":                         ". internal/instrument internal/recordjson internal/filelock internal/atomicfile metric outcome",
+	"internal/archive":              ". internal/instrument internal/atomicfile metric outcome report store",
+	"transport":                     ". internal/limit internal/atomicfile transport/socket",
+	"transport/framing":             "",
+	"transport/socket":              ". internal/priority transport/framing transport/socket/tap",
+	"transport/socket/tap":          "",
+	"workload":                      ". internal/jsonscan internal/rows internal/spelling internal/wav internal/atomicfile stat token",
+	"backend":                       ". internal/jsonscan internal/limit internal/redact internal/spelling internal/route session transport internal/wire",
 	"metric":                        ". internal/spelling stat",
-	"report":                        ". compare internal/cells internal/exposition internal/spelling internal/visible metric outcome report/conclusion report/page stat",
-	"report/conclusion":             "metric outcome",
-	"report/page":                   ". compare instrument metric outcome report/conclusion stat",
-	"ui":                            "archive compare internal/wholefile metric outcome report/conclusion report/page store",
-	"instrument":                    "internal/limit metric",
-	"sim":                           "internal/spelling internal/wav sim/step sim/words wire",
-	"plan":                          ". backend internal/redact internal/spelling metric outcome pace workload",
-	"internal/target":               ". backend hub instrument internal/limit internal/redact internal/rows live metric pace plan route token transport transport/tap workload",
-	"run":                           ". backend engine instrument internal/redact internal/target live metric outcome pace plan predict replay route search session sim/step token workload",
-	"bench":                         ". archive backend compare engine internal/exposition internal/redact internal/target internal/visible live metric outcome plan publish report run sim sim/step store",
-	"cli":                           ". archive backend bench cluster compare engine internal/cells internal/exposition internal/jsonscan internal/proof internal/redact internal/spelling internal/target internal/visible internal/wholefile live live/view metric outcome plan predict publish replay report report/conclusion run search sim sim/step store token transport workload ui",
-	"cluster":                       ". internal/recordjson internal/solely internal/wholefile live metric plan run session stat",
-	"cmd/tacho":                     "cli",
-	"internal/truth":                ". pace predict route search sim/step workload",
-	"internal/proof":                ". metric plan run sim stat workload",
+	"report":                        ". internal/compare internal/termtext internal/exposition internal/spelling internal/sanitize metric outcome report/conclusion report/page report/picture stat",
+	"report/conclusion":             "internal/compare metric outcome",
+	"report/page":                   ". internal/compare internal/instrument metric outcome report/conclusion stat",
+	"report/picture":                "internal/sanitize metric outcome report/conclusion",
+	"internal/ui":                   "internal/archive internal/compare metric outcome report/conclusion report/page store",
+	"internal/instrument":           "internal/limit metric",
+	"sim":                           "internal/spelling internal/wav sim/step sim/words internal/wire",
+	"plan":                          ". backend internal/limit internal/redact internal/spelling metric outcome pace workload",
+	"internal/target":               ". backend internal/hub internal/instrument internal/limit internal/redact internal/rows internal/live metric pace plan internal/route token transport transport/socket workload",
+	"internal/run":                  ". backend engine internal/instrument internal/redact internal/target internal/live metric outcome pace plan internal/predict internal/replay internal/route internal/search session sim/step token internal/traceid workload",
+	"bench":                         ". internal/archive backend internal/compare engine internal/exposition internal/redact internal/target internal/sanitize internal/live metric outcome plan internal/publish report internal/run sim sim/step store internal/traceid",
+	"internal/cli":                  ". internal/archive backend bench internal/cluster internal/compare engine internal/termtext internal/exposition internal/jsonscan internal/proof internal/redact internal/spelling internal/target internal/sanitize internal/atomicfile internal/live internal/live/view metric outcome plan internal/predict internal/publish internal/replay report report/conclusion internal/run internal/search sim sim/step store token transport/socket workload internal/ui",
+	"internal/cluster":              ". internal/recordjson internal/filelock internal/atomicfile internal/live metric plan internal/run session stat",
+	"cmd/tacho":                     "internal/cli",
+	"internal/truth":                ". pace internal/predict internal/route internal/search sim/step workload",
+	"internal/proof":                ". metric plan internal/run sim stat workload",
 }
 
-// The sources are parsed here and not listed with "go list", so that the test
-// cache sees them: a cached pass is then a pass of these very files.
+// TestLayers parses the sources instead of running "go list", so that the test
+// cache tracks the files.
 func TestLayers(t *testing.T) {
 	seen := map[string]bool{}
 	walk(t, func(dir, file string, f *ast.File) {
@@ -115,8 +119,8 @@ func TestLayers(t *testing.T) {
 	}
 }
 
-// The root package is a vocabulary: nothing in it runs by itself, encodes records or
-// reads values of a context.
+// The root package defines shared types only: it starts no goroutines, encodes
+// no records and reads no context values.
 func TestVocabularyDoesNothing(t *testing.T) {
 	walk(t, func(dir, file string, f *ast.File) {
 		if dir != "." {
@@ -142,7 +146,7 @@ func TestVocabularyDoesNothing(t *testing.T) {
 	})
 }
 
-// A kind that is defined but not listed would compile and never be found.
+// An unlisted kind would compile but never be found.
 func TestKindsAreListed(t *testing.T) {
 	defined, listed := map[string]bool{}, map[string]bool{}
 	walk(t, func(dir, _ string, f *ast.File) {
@@ -166,14 +170,14 @@ func TestKindsAreListed(t *testing.T) {
 			t.Errorf("%s is not listed", k)
 		}
 	}
-	for _, want := range []string{"pace.", "backend.", "workload.", "report.", "metric.", "cli."} {
+	for _, want := range []string{"pace.", "backend.", "workload.", "report.", "metric.", "internal/cli."} {
 		if !slices.ContainsFunc(slices.Collect(maps.Keys(defined)), func(k string) bool { return strings.HasPrefix(k, want) }) {
 			t.Errorf("nothing is found in %s: has the type been renamed?", want)
 		}
 	}
 }
 
-// isCommand says whether a function makes a command of the program.
+// isCommand reports whether a function creates a command of the program.
 func isCommand(f *ast.FuncDecl) bool {
 	results := f.Type.Results
 	if results == nil || len(results.List) != 1 || f.Name.Name == "newRoot" || !strings.HasPrefix(f.Name.Name, "new") {
@@ -187,7 +191,7 @@ func isCommand(f *ast.FuncDecl) bool {
 	return ok && typ.Sel.Name == "Command"
 }
 
-// note takes a variable in: it is a kind, or a list of kinds.
+// note records a variable: a kind, or a list of kinds.
 func note(dir, name string, value ast.Expr, defined, listed map[string]bool) {
 	if pointer, ok := value.(*ast.UnaryExpr); ok {
 		value = pointer.X
@@ -242,9 +246,9 @@ func walk(t *testing.T, fn func(dir, file string, f *ast.File)) {
 	}
 }
 
-// CONTRIBUTING says of every package what it is, and speaks of no other.
-func TestContributingHasEveryPackage(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
+// docs/packages.md lists every package and no others.
+func TestEveryPackageIsListed(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs/packages.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,16 +264,16 @@ func TestContributingHasEveryPackage(t *testing.T) {
 	}
 	for dir := range layers {
 		if dir == "." {
-			dir = module
+			dir = "tacho"
 		}
 		if !told[dir] {
-			t.Errorf("CONTRIBUTING.md says nothing of %s", dir)
+			t.Errorf("docs/packages.md does not list %s", dir)
 		}
 		delete(told, dir)
 	}
-	for name := range told { // packages of tests alone are left
+	for name := range told { // only packages with tests remain
 		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
-			t.Errorf("CONTRIBUTING.md speaks of %s, and there is no such package", name)
+			t.Errorf("docs/packages.md lists %s, which is not a package", name)
 		}
 	}
 }

@@ -15,13 +15,12 @@ import (
 	"testing"
 )
 
-// realTag marks the files of the real tier: make test-real builds with it.
+// realTag matches files of the real tier, built by make test-real.
 var realTag = regexp.MustCompile(`(?m)^//go:build .*\breal\b`)
 
-// ownTags are those of tests with a make target of their own.
-var ownTags = regexp.MustCompile(`(?m)^//go:build .*\b(oracle|engines|vllm|hostile|netns|large|coverage|release|image)\b`)
+// ownTags match tests with their own make target.
+var ownTags = regexp.MustCompile(`(?m)^//go:build .*\b(oracle|engines|vllm|hostile|netns|large|coverage|release|image|apiserver)\b`)
 
-// testFile is a parsed test file.
 type testFile struct {
 	path string
 	text []byte
@@ -55,7 +54,8 @@ func testFiles(t *testing.T) (files []testFile) {
 }
 
 // A test of the real tier is called TestReal..., and its file has the tag real
-// and _real_ in its name. So make test-real finds all of them, and make test none.
+// and _real_ in its name. So make test-real runs all of them, and make test
+// none.
 func TestTiers(t *testing.T) {
 	n := 0
 	for _, f := range testFiles(t) {
@@ -81,7 +81,8 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// mayExec are files of the hermetic tier that import os/exec, with the reason.
+// mayExec lists files of the hermetic tier that import os/exec, with the
+// reason.
 var mayExec = map[string]string{
 	"internal/proof/child_test.go":           "benchmarks",
 	"internal/proof/command_test.go":         "benchmarks",
@@ -94,34 +95,36 @@ var mayExec = map[string]string{
 	"transport/bench_linux_test.go":          "benchmarks",
 }
 
-// maySleep are files with sleeps in real time, with the reason.
+// maySleep lists files that sleep in real time, with the reason.
 var maySleep = map[string]string{
-	"bench/append_real_linux_test.go":             "polls /proc/locks for a waiter",
-	"cli/cli_test.go":                             "polls a file",
-	"cli/held_real_test.go":                       "polls a condition",
-	"cli/scripts_real_test.go":                    "polls for the end of a process",
-	"cli/stall_real_test.go":                      "the stop of the client that is measured",
-	"cli/sweep_vllm_test.go":                      "polls a condition",
-	"cluster/netns_test.go":                       "the delay of a link",
-	"internal/hostile/proxy_test.go":              "a server in a bubble or on loopback, whose reset comes after its bytes",
-	"internal/hostile/shapes_test.go":             "servers in a bubble or on loopback that trickle",
-	"internal/proof/burst_linux_test.go":          "benchmarks",
-	"internal/proof/cost_test.go":                 "benchmarks",
-	"internal/proof/disturbed_real_linux_test.go": "polls a port; the load before an agent is killed",
-	"internal/proof/verdict_real_linux_test.go":   "the stops of the client that are measured",
-	"internal/proof/witness_real_linux_test.go":   "the schedule of a server; polls a condition",
-	"internal/stress/stress_real_test.go":         "polls the state of a process",
-	"internal/stress/testdata/tiny/tiny_test.go":  "a test that hangs",
-	"transport/bench_linux_test.go":               "benchmarks",
-	"transport/clock_real_linux_test.go":          "the gaps between segments that are timed",
-	"transport/helpers_linux_test.go":             "polls a counter of the receive thread",
-	"transport/helpers_test.go":                   "polls a condition",
-	"transport/tap/network_real_linux_test.go":    "the gaps between segments that are timed",
-	"transport/tap/tap_linux_test.go":             "polls a condition",
+	"bench/append_real_linux_test.go":                 "polls /proc/locks for a waiter",
+	"deploy/check/chart/apiserver_test.go":            "polls a server for readiness",
+	"internal/cli/cli_test.go":                        "polls a file",
+	"internal/cli/held_real_test.go":                  "polls a condition",
+	"internal/cli/scripts_real_test.go":               "polls for the end of a process",
+	"internal/cli/stall_real_test.go":                 "the stop of the client that is measured",
+	"internal/cli/sweep_vllm_test.go":                 "polls a condition",
+	"internal/cluster/netns_test.go":                  "the delay of a link",
+	"internal/hostile/proxy_test.go":                  "a server in a bubble or on loopback, whose reset comes after its bytes",
+	"internal/hostile/shapes_test.go":                 "servers in a bubble or on loopback that trickle",
+	"internal/proof/burst_linux_test.go":              "benchmarks",
+	"internal/proof/cost_test.go":                     "benchmarks",
+	"internal/proof/disturbed_real_linux_test.go":     "polls a port; the load before an agent is killed",
+	"internal/proof/verdict_real_linux_test.go":       "the stops of the client that are measured",
+	"internal/proof/witness_real_linux_test.go":       "the schedule of a server; polls a condition",
+	"internal/stress/stress_real_test.go":             "polls the state of a process",
+	"internal/stress/testdata/tiny/tiny_test.go":      "a test that hangs",
+	"transport/bench_linux_test.go":                   "benchmarks",
+	"transport/clock_real_linux_test.go":              "the gaps between segments that are timed",
+	"transport/helpers_test.go":                       "polls a condition",
+	"transport/socket/clock_real_linux_test.go":       "the gaps between segments that are timed",
+	"transport/socket/helpers_linux_test.go":          "polls a counter of the receive thread",
+	"transport/socket/tap/network_real_linux_test.go": "the gaps between segments that are timed",
+	"transport/socket/tap/tap_linux_test.go":          "polls a condition",
 }
 
-// The tests of make test start no other program, and no test sleeps for a fixed
-// time: what they find must not depend on the machine.
+// Tests of make test start no other programs and never sleep for a fixed time,
+// so that results do not depend on the machine.
 func TestHermetic(t *testing.T) {
 	for _, f := range testFiles(t) {
 		hermetic := !realTag.Match(f.text) && !ownTags.Match(f.text)

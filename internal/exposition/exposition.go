@@ -1,5 +1,5 @@
-// Package exposition writes families of metrics in the forms that monitoring
-// reads: OpenMetrics, the older text of Prometheus, and OTLP as JSON.
+// Package exposition encodes metric families for monitoring systems: OpenMetrics, the older text format and the
+// Protobuf format of Prometheus, and OTLP. It also encodes spans in OTLP.
 package exposition
 
 import (
@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// A Kind is what a family counts.
+// A Kind is the type of a metric family.
 type Kind string
 
-// The kinds of families.
+// Kinds of metric families.
 const (
 	Gauge     Kind = "gauge"
 	Counter   Kind = "counter"
@@ -23,31 +23,45 @@ const (
 
 // A Family is one metric with all its points.
 type Family struct {
-	Name   string // with its unit at the end, and without _total
+	Name   string // ends in the unit; without _total
 	Help   string
-	Unit   string // as OpenMetrics names it: seconds; may be empty
+	Unit   string // OpenMetrics name, for example seconds; may be empty
+	UCUM   string // unit in OTLP, for example {token}; may be empty if Unit is seconds
 	Kind   Kind
 	Points []Point
 }
 
-// A Label is one name and value that tell a point from others.
+// A Label is a name and a value that identify a point.
 type Label struct{ Name, Value string }
 
-// A Point is one value of a family, or one distribution.
+// A Point is one value or one distribution of a family.
 type Point struct {
-	Labels []Label
-	Value  float64 // of a gauge or a counter
+	Labels     []Label
+	Attributes []Attribute // only in OTLP, in addition to the labels
+	Value      float64     // value of a gauge or counter
 
-	// Of a distribution.
-	Count  uint64
-	Sum    float64
-	Bounds []float64 // of a histogram: the highest value of each bucket but the last, in order
-	Counts []uint64  // values in each bucket, alone; one more than Bounds
-	Ranks  []Rank    // of a summary
+	// Fields of a distribution.
+	Count     uint64
+	Sum       float64
+	Bounds    []float64  // histogram: upper bound of each bucket except the last, in ascending order
+	Counts    []uint64   // histogram: number of values in each bucket, not cumulative; one more than Bounds
+	Quantiles []Quantile // summary
+
+	// Exponential holds the same distribution in finer buckets, or is nil.
+	Exponential *Exponential
 }
 
-// A Rank is the value at one quantile.
-type Rank struct{ Quantile, Value float64 }
+// An Exponential is a distribution in buckets of equal relative width. Counts[i] is the number of values above
+// base^(Offset+i) up to base^(Offset+i+1), with the base 2^(2^-Scale). Zero counts values that are not positive.
+type Exponential struct {
+	Scale  int
+	Zero   uint64
+	Offset int
+	Counts []uint64
+}
+
+// A Quantile is the value at one quantile.
+type Quantile struct{ Quantile, Value float64 }
 
 // OpenMetricsType is the media type of WriteOpenMetrics.
 const OpenMetricsType = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -55,9 +69,9 @@ const OpenMetricsType = "application/openmetrics-text; version=1.0.0; charset=ut
 // PrometheusType is the media type of WritePrometheus.
 const PrometheusType = "text/plain; version=0.0.4; charset=utf-8"
 
-// WriteOpenMetrics writes families as OpenMetrics 1.0 has them.
+// WriteOpenMetrics writes families in OpenMetrics 1.0.
 func WriteOpenMetrics(w io.Writer, families []Family) error {
-	out := bufio.NewWriter(w) // keeps the first error for Flush
+	out := bufio.NewWriter(w) // Flush returns the first error
 	for i := range families {
 		f := &families[i]
 		t := text{out: out, family: f}
@@ -72,8 +86,8 @@ func WriteOpenMetrics(w io.Writer, families []Family) error {
 	return out.Flush()
 }
 
-// WritePrometheus writes families as Prometheus read them before OpenMetrics: a
-// counter has its whole name everywhere, and there are no units and no end.
+// WritePrometheus writes families in the Prometheus format before OpenMetrics: counters use their full name
+// everywhere, without units and without an end marker.
 func WritePrometheus(w io.Writer, families []Family) error {
 	out := bufio.NewWriter(w)
 	for i := range families {
@@ -114,7 +128,7 @@ func (t text) points(ofCounter string) {
 			t.buckets(p)
 			t.total(p)
 		case Summary:
-			for _, r := range p.Ranks {
+			for _, r := range p.Quantiles {
 				t.sample("", with(p.Labels, "quantile", number(r.Quantile)), r.Value)
 			}
 			t.total(p)
@@ -122,7 +136,7 @@ func (t text) points(ofCounter string) {
 	}
 }
 
-// buckets counts, for each bound, all values up to it.
+// buckets writes the cumulative count for each bound.
 func (t text) buckets(p *Point) {
 	var below uint64
 	for i, n := range p.Counts {
@@ -160,19 +174,18 @@ func btoi(b bool) int {
 	return 0
 }
 
-// with is a list of labels with one more; the list stays as it is.
+// with returns a copy of labels with one more label.
 func with(labels []Label, name, value string) []Label {
 	return append(labels[:len(labels):len(labels)], Label{name, value})
 }
 
 var escapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 
-// escape makes a text safe between quotes. Bytes that are no UTF-8 would spoil
-// the whole page, so a sign stands for them.
+// escape escapes a label value. Invalid UTF-8 would make the whole page invalid, so escape replaces invalid bytes.
 func escape(s string) string { return escapes.Replace(strings.ToValidUTF8(s, "\ufffd")) }
 
-// number writes a value. OpenMetrics has bounds and quantiles with a point in
-// them, so that they mean the same as text everywhere.
+// number formats a value. OpenMetrics requires a decimal point in bounds and quantiles, so their text form is
+// unique.
 func number(v float64) string {
 	switch {
 	case math.IsInf(v, 1):

@@ -1,5 +1,5 @@
-// Package fakehub is a hub of models and datasets for tests: it speaks as much
-// of the Hugging Face API as tacho asks, and can be told to misbehave.
+// Package fakehub is a hub of models and datasets for tests. It implements the part of the Hugging Face API used by
+// tacho, and injects faults.
 package fakehub
 
 import (
@@ -17,23 +17,23 @@ import (
 	"testing"
 )
 
-// A Hub serves datasets and models. Change its fields before it is asked.
+// A Hub serves datasets and models. Set its fields before the first request.
 type Hub struct {
-	URL   string
-	Files map[string]map[string]string // contents by "name@revision" and path
-	Token string                       // that must be shown; empty is none
-	Gated bool                         // nobody may have the files, whoever they are
-	Break int                          // bytes after which an answer breaks off; 0 is never
-	Wrong int64                        // what is added to the length that is told of a file
-	Spoil bool                         // the files are others than those told of
+	URL          string
+	Files        map[string]map[string]string // contents by "name@revision" and path
+	Token        string                       // required bearer token; empty means none
+	Gated        bool                         // all access to files is denied
+	BreakAfter   int                          // number of bytes after which a response breaks off; 0 means never
+	LengthError  int64                        // added to the announced length of a file
+	WrongContent bool                         // serve other contents than announced
 
-	mu    sync.Mutex
-	asked []string // method and path of every request
-	store *httptest.Server
+	mu       sync.Mutex
+	requests []string // method and path of every request
+	store    *httptest.Server
 }
 
-// New starts a hub, which is over with the test. Like the real one it keeps
-// its files on another server, and sends those who ask for them there.
+// New starts a hub and stops it at the end of the test. Like the real hub, it redirects downloads to a second
+// server.
 func New(t *testing.T) *Hub {
 	t.Helper()
 	h := &Hub{Files: map[string]map[string]string{}}
@@ -45,22 +45,22 @@ func New(t *testing.T) *Hub {
 	return h
 }
 
-// Commit is the commit of a dataset at a revision.
+// Commit returns the commit of a repository at a revision.
 func Commit(name, revision string) string {
 	sum := sha256.Sum256([]byte(name + "@" + revision))
 	return hex.EncodeToString(sum[:20])
 }
 
-// Asked are all requests so far.
-func (h *Hub) Asked() []string {
+// Requests returns all requests so far.
+func (h *Hub) Requests() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Clone(h.asked)
+	return slices.Clone(h.requests)
 }
 
 func (h *Hub) serve(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
-	h.asked = append(h.asked, r.Method+" "+r.URL.Path)
+	h.requests = append(h.requests, r.Method+" "+r.URL.Path)
 	h.mu.Unlock()
 	if h.Token != "" && r.Header.Get("Authorization") != "Bearer "+h.Token {
 		w.Header().Set("X-Error-Code", "GatedRepo")
@@ -108,7 +108,7 @@ func (h *Hub) list(w http.ResponseWriter, rest string) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// send tells of a file, and where its bytes are.
+// send sends the properties of a file and the address of its contents.
 func (h *Hub) send(w http.ResponseWriter, r *http.Request, at, file, content string) {
 	if h.Gated {
 		http.Error(w, "ask for access", http.StatusForbidden)
@@ -117,22 +117,22 @@ func (h *Hub) send(w http.ResponseWriter, r *http.Request, at, file, content str
 	sum := sha256.Sum256([]byte(content))
 	w.Header().Set("X-Repo-Commit", "c0ffee")
 	w.Header().Set("X-Linked-Etag", `"`+hex.EncodeToString(sum[:])+`"`)
-	w.Header().Set("X-Linked-Size", strconv.FormatInt(int64(len(content))+h.Wrong, 10))
+	w.Header().Set("X-Linked-Size", strconv.FormatInt(int64(len(content))+h.LengthError, 10))
 	http.Redirect(w, r, h.store.URL+"/?at="+url.QueryEscape(at)+"&file="+url.QueryEscape(file), http.StatusFound)
 }
 
-// bytes gives the bytes of a file, from where they are asked for.
+// bytes sends the contents of a file from the requested offset.
 func (h *Hub) bytes(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "" {
 		http.Error(w, "the token is not for me", http.StatusBadRequest)
 		return
 	}
 	content := h.Files[r.URL.Query().Get("at")][r.URL.Query().Get("file")]
-	if h.Spoil {
+	if h.WrongContent {
 		content = strings.ToUpper(content)
 	}
 	h.mu.Lock()
-	h.asked = append(h.asked, "GET bytes "+r.Header.Get("Range"))
+	h.requests = append(h.requests, "GET bytes "+r.Header.Get("Range"))
 	h.mu.Unlock()
 	from := 0
 	if text, ok := strings.CutPrefix(r.Header.Get("Range"), "bytes="); ok {
@@ -148,8 +148,8 @@ func (h *Hub) bytes(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusPartialContent)
 	}
 	content = content[from:]
-	if h.Break > 0 && len(content) > h.Break {
-		_, _ = w.Write([]byte(content[:h.Break]))
+	if h.BreakAfter > 0 && len(content) > h.BreakAfter {
+		_, _ = w.Write([]byte(content[:h.BreakAfter]))
 		w.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)
 	}

@@ -17,24 +17,23 @@ import (
 	"testing"
 	"time"
 
-	"tacho/cli"
+	"github.com/tacho-bench/tacho/internal/cli"
 )
 
 const (
-	// asTacho makes the test binary tacho, and names a file for its memory: each
-	// trial has a process of its own.
+	// asTacho makes the test binary run as tacho, and names the file for its memory usage. Each trial runs in its
+	// own process.
 	asTacho = "HOSTILE_AS_TACHO"
-	// mostMemory is what a process may hold, in bytes. The race detector keeps
-	// several bytes for each of the program's.
-	mostMemory = 300 << 20
-	// patience is how long a trial may take before it hangs: far longer than any.
-	patience = 2 * time.Minute
+	// maxMemory is the allowed memory of a process, in bytes. The race detector multiplies memory usage.
+	maxMemory = 300 << 20
+	// trialTimeout is the time after which a trial is considered hung, far longer than any trial takes.
+	trialTimeout = 2 * time.Minute
 )
 
 func TestMain(m *testing.M) {
 	if file := os.Getenv(asTacho); file != "" {
 		code := cli.Main(cli.System())
-		// The kernel's own word on a child counts what its parent held, too.
+		// The rusage of a child includes the memory of its parent, so the child reads its own status.
 		status, _ := os.ReadFile("/proc/self/status")
 		if err := os.WriteFile(file, status, 0o600); err != nil {
 			panic(err)
@@ -44,8 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// peak is the most memory that a process held, by what Linux said of it; 0 where
-// it says nothing.
+// peak returns the peak memory of a process as reported by Linux, or 0 if unknown.
 func peak(file string) int64 {
 	status, _ := os.ReadFile(file)
 	_, after, _ := strings.Cut(string(status), "VmHWM:")
@@ -54,8 +52,7 @@ func peak(file string) int64 {
 	return kilobytes << 10
 }
 
-// outside has a process of its own measure the proxy over the kernel's network. memory
-// is the most that the process held.
+// outside runs the trial in a separate process over the kernel's network. memory is the peak memory of the process.
 func (tr *trial) outside(t testing.TB) (o outcome, memory int64) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -64,12 +61,12 @@ func (tr *trial) outside(t testing.TB) (o outcome, memory int64) {
 	}
 	p := newProxy(t, ln, tr)
 	defer p.close()
-	dir, err := os.MkdirTemp(t.TempDir(), "") //nolint:usetesting // each of thousands of runs is removed at once
+	dir, err := os.MkdirTemp(t.TempDir(), "") //nolint:usetesting // thousands of runs: remove each one immediately
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), trialTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], tr.args("http://"+ln.Addr().String(), dir)...)
 	cmd.Env = append(os.Environ(), asTacho+"="+filepath.Join(dir, "status"), "OPENAI_API_KEY=sk-"+secret)
@@ -86,7 +83,7 @@ func (tr *trial) outside(t testing.TB) (o outcome, memory int64) {
 	return o, peak(filepath.Join(dir, "status"))
 }
 
-// allOutside makes trials side by side: most of them wait.
+// allOutside runs trials in parallel, because most of them only wait.
 func allOutside(t *testing.T, trials []trial) {
 	t.Helper()
 	var mu sync.Mutex
@@ -100,8 +97,8 @@ func allOutside(t *testing.T, trials []trial) {
 			for tr := range todo {
 				o, memory := tr.outside(t)
 				tr.check(t, o)
-				if memory > mostMemory && !raceEnabled {
-					t.Errorf("%s: held %d MB, want at most %d", tr, memory>>20, int64(mostMemory)>>20)
+				if memory > maxMemory && !raceEnabled {
+					t.Errorf("%s: held %d MB, want at most %d", tr, memory>>20, int64(maxMemory)>>20)
 				}
 				mu.Lock()
 				if memory > most {
@@ -119,9 +116,8 @@ func allOutside(t *testing.T, trials []trial) {
 	t.Logf("%d trials in %v; at most %d MB held, by %s", len(trials), time.Since(begun).Round(time.Second), most>>20, worst)
 }
 
-// Over the kernel's network bad answers have the same causes, and no process holds
-// much memory.
+// Over the kernel's network, bad responses lead to the same causes, and memory stays bounded.
 func TestRealShapes(t *testing.T) { allOutside(t, shapeTrials(t)) }
 
-// The same for answers to the questions before the run.
-func TestRealQuestions(t *testing.T) { allOutside(t, questionTrials()) }
+// Bad responses to queries before the run also do no harm over the kernel's network.
+func TestRealQueries(t *testing.T) { allOutside(t, queryTrials()) }

@@ -14,31 +14,29 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"tacho"
-	"tacho/backend"
-	"tacho/cli"
-	"tacho/internal/memnet"
-	"tacho/store"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/cli"
+	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/store"
 )
 
 const (
 	requests = 4
-	secret   = "verysecret" // in the key
-	// timeout is that of a request to a server that says no more, in seconds: longer
-	// than a machine stands still.
+	secret   = "verysecret" // part of the API key
+	// timeout is the request timeout in seconds, longer than pauses of the machine.
 	timeout = "5"
 )
 
-// poses are the engines the simulator has to pose as, where the name of a kind
-// is not the engine's.
-var poses = map[string]string{
+// emulated names the engine to simulate if it differs from the name of the Kind.
+var emulated = map[string]string{
 	"openai": "vllm", "openai-chat": "vllm", "openai-responses": "vllm", "openai-audio": "vllm", "transformers": "vllm",
 	"ollama-chat": "ollama", "lmdeploy-generate": "lmdeploy", "deepspeed-mii": "mii", "deepspeed-mii-generate": "mii-generate",
 	"openai-embeddings": "vllm", "openai-embeddings-chat": "vllm", "openai-embeddings-clip": "vllm", "openai-embeddings-vlm2vec": "vllm",
 	"infinity-embeddings": "vllm", "infinity-embeddings-clip": "vllm", "vllm-pooling": "vllm", "vllm-rerank": "vllm",
 }
 
-// class is what a kind's answers look like, for the table of causes.
+// class returns the response format of a Kind, for the table of causes.
 func class(k *backend.Kind) string {
 	switch {
 	case k.Pools:
@@ -46,12 +44,12 @@ func class(k *backend.Kind) string {
 	case strings.HasPrefix(k.Name, "ollama"):
 		return "lines"
 	case k.Name == "triton":
-		return "unmarked" // streams just end
+		return "unmarked" // streams end without a mark
 	}
 	return "events"
 }
 
-// loops are the flags of an open and of a closed loop.
+// loops are the flags for an open loop and a closed loop.
 var loops = map[string][]string{"open": {"--request-rate", "500"}, "closed": {"--max-concurrency", "2"}}
 
 // A trial is a shape, a kind and a loop.
@@ -59,12 +57,12 @@ type trial struct {
 	shape *shape
 	kind  *backend.Kind
 	loop  string
-	all   bool // questions get bent answers too
+	all   bool // also bend the responses to queries
 }
 
 func (tr *trial) String() string { return tr.kind.Name + "/" + tr.loop + "/" + tr.shape.name }
 
-// An outcome is what became of a trial.
+// An outcome is the result of a trial.
 type outcome struct {
 	records []*tacho.Record
 	output  string
@@ -97,7 +95,7 @@ func (tr *trial) args(url, dir string) []string {
 	return args
 }
 
-// inside measures the proxy with tacho in this process, in virtual time.
+// inside runs tacho against the proxy in this process, in virtual time.
 func (tr *trial) inside(t *testing.T) (o outcome) {
 	t.Helper()
 	dir := t.TempDir()
@@ -121,7 +119,7 @@ func (tr *trial) inside(t *testing.T) (o outcome) {
 	return o
 }
 
-// read reads the records of the runs in a folder.
+// read reads the records of the runs in a directory.
 func (o *outcome) read(t testing.TB, tr *trial, dir string) {
 	t.Helper()
 	kept, _ := filepath.Glob(filepath.Join(dir, "*", store.RecordsFile))
@@ -143,7 +141,7 @@ func (o *outcome) read(t testing.TB, tr *trial, dir string) {
 
 var counted = regexp.MustCompile(`(?m)^(Successful|Failed) requests: +(\d+)`)
 
-// check holds the outcome against what is promised.
+// check compares the outcome with the expected causes.
 func (tr *trial) check(t testing.TB, o outcome) {
 	t.Helper()
 	if strings.Contains(o.output, "panic:") || strings.Contains(o.output, "fatal error:") || strings.Contains(o.output, "DATA RACE") {
@@ -169,7 +167,7 @@ func (tr *trial) check(t testing.TB, o outcome) {
 		}
 		if !wrong && !slices.Contains(right, cause) && right[0] != "any" {
 			t.Errorf("%s: %s (%.200s), want %s", tr, cause, message, strings.Join(right, " or "))
-			wrong = true // the others are alike
+			wrong = true // the others are similar
 		}
 	}
 	total := map[string]string{}
@@ -181,8 +179,8 @@ func (tr *trial) check(t testing.TB, o outcome) {
 	}
 }
 
-// shapeTrials are every shape, with every backend, in an open and a closed loop. The
-// short form has every shape once, and every backend several times.
+// shapeTrials returns every shape for every backend, in an open and a closed loop. The short form includes every
+// shape once and every backend several times.
 func shapeTrials(t *testing.T) (trials []trial) {
 	t.Helper()
 	names := map[string]bool{}
@@ -207,9 +205,9 @@ func shapeTrials(t *testing.T) (trials []trial) {
 	return only(trials)
 }
 
-// questionTrials are the same shapes for answers to the questions before the run: what
-// comes of them depends, but it comes.
-func questionTrials() (trials []trial) {
+// queryTrials returns the shapes for responses to queries before the run. The result of a trial varies, but each
+// trial must end.
+func queryTrials() (trials []trial) {
 	for i := range shapes {
 		for k := range backend.Kinds {
 			if whole && (i+k)%4 == 0 || !whole && i%8 == 0 && k == i%len(backend.Kinds) {
@@ -220,20 +218,20 @@ func questionTrials() (trials []trial) {
 	return only(trials)
 }
 
-// Every bad answer is counted, with the right cause.
+// Every bad response is counted with the right cause.
 func TestShapes(t *testing.T) { all(t, shapeTrials(t)) }
 
-// Bad answers to the questions before the run do no harm.
-func TestQuestions(t *testing.T) { all(t, questionTrials()) }
+// Bad responses to queries before the run do no harm.
+func TestQueries(t *testing.T) { all(t, queryTrials()) }
 
-// all makes trials in virtual time.
+// all runs trials in virtual time.
 func all(t *testing.T, trials []trial) {
 	t.Helper()
-	log.SetOutput(io.Discard) // net/http complains of unsolicited bytes there
+	log.SetOutput(io.Discard) // net/http logs unsolicited bytes
 	t.Cleanup(func() { log.SetOutput(os.Stderr) })
 	for i := range trials {
 		if raceEnabled && slices.ContainsFunc(floods, func(s shape) bool { return s.name == trials[i].shape.name }) {
-			continue // the race detector looks at each of their bytes
+			continue // the race detector is too slow for large bodies
 		}
 		t.Run(trials[i].String(), func(t *testing.T) {
 			t.Parallel()
@@ -242,7 +240,7 @@ func all(t *testing.T, trials []trial) {
 	}
 }
 
-// only are the trials that HOSTILE, a regular expression, names.
+// only returns the trials selected by HOSTILE, a regular expression.
 func only(trials []trial) []trial {
 	pattern := regexp.MustCompile(os.Getenv("HOSTILE"))
 	return slices.DeleteFunc(trials, func(tr trial) bool { return !pattern.MatchString(tr.String()) })

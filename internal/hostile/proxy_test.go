@@ -1,6 +1,5 @@
-// Package hostile holds the tests against servers that do everything wrong: a
-// proxy in front of the simulator bends each answer into one of many shapes, and
-// tacho must end, count every request, and name the right cause.
+// Package hostile tests tacho against misbehaving servers. A proxy in front of the simulator bends each response
+// into one of many shapes. tacho must terminate, count every request, and report the right cause.
 package hostile
 
 import (
@@ -17,24 +16,24 @@ import (
 	"testing"
 	"time"
 
-	"tacho/sim"
+	"github.com/tacho-bench/tacho/sim"
 )
 
-// mark begins the ids of the measured requests: the others are answered well.
+// mark is the prefix of the ids of measured requests. Other requests get correct responses.
 const mark = "m-"
 
-// A tcpConn is a connection that can be reset.
+// A tcpConn is a connection with a reset.
 type tcpConn interface {
 	net.Conn
 	SetLinger(seconds int) error
 }
 
-// A proxy answers in the simulator's stead.
+// A proxy answers in place of the simulator.
 type proxy struct {
 	ln    net.Listener
 	sim   *sim.Server
 	shape *shape
-	all   bool // bend the answers to questions too
+	all   bool // also bend the responses to queries
 
 	running sync.WaitGroup
 
@@ -45,7 +44,7 @@ type proxy struct {
 
 func newProxy(t testing.TB, ln net.Listener, tr *trial) *proxy {
 	t.Helper()
-	engine := cmp.Or(poses[tr.kind.Name], tr.kind.Name)
+	engine := cmp.Or(emulated[tr.kind.Name], tr.kind.Name)
 	engineSim, err := sim.New(sim.Options{Engine: engine, Model: "m", TTFT: time.Microsecond, ITL: time.Microsecond, ForgetTruth: true})
 	if err != nil {
 		t.Fatal(err)
@@ -116,17 +115,17 @@ func (p *proxy) talk(nc tcpConn) {
 	}
 }
 
-// An answer is what the simulator said.
+// An answer is the response of the simulator.
 type answer struct {
 	status int
 	typ    string
 	body   []byte
-	events [][]byte // the body, cut behind each event
+	events [][]byte // the body, split after each event
 }
 
 func newAnswer(resp *http.Response) *answer {
 	body, _ := io.ReadAll(resp.Body)
-	body = bytes.ReplaceAll(body, []byte("\r\n"), []byte("\n")) // one shape puts them back
+	body = bytes.ReplaceAll(body, []byte("\r\n"), []byte("\n")) // one shape restores them
 	a := &answer{status: resp.StatusCode, typ: resp.Header.Get("Content-Type"), body: body}
 	end := "\n\n"
 	switch {
@@ -142,8 +141,7 @@ func newAnswer(resp *http.Response) *answer {
 	return a
 }
 
-// An out is the way back to the client. A shape that leaves keep unset has its
-// connection closed.
+// An out writes the response to the client. The connection is closed unless the shape sets keep.
 type out struct {
 	*answer
 	conn tcpConn
@@ -156,7 +154,7 @@ func (o *out) raw(s string) bool {
 	return err == nil
 }
 
-// head begins an answer in chunks, with further lines of header.
+// head starts a chunked response with additional header lines.
 func (o *out) head(lines ...string) {
 	o.raw(fmt.Sprintf("HTTP/1.1 %d %s\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n", o.status, http.StatusText(o.status), o.typ))
 	for _, l := range lines {
@@ -171,7 +169,7 @@ func (o *out) chunk(b []byte) bool {
 
 func (o *out) end() { o.raw("0\r\n\r\n") }
 
-// send is an answer as it should be, with this body.
+// send sends a correct response with the given body.
 func (o *out) send(body []byte, lines ...string) {
 	o.head(lines...)
 	o.chunk(body)
@@ -179,8 +177,8 @@ func (o *out) send(body []byte, lines ...string) {
 	o.keep = true
 }
 
-// flood sends a piece again and again in chunks until so many bytes have gone,
-// or nobody takes them.
+// flood sends a piece repeatedly in chunks, up to the given number of bytes or until the client closes the
+// connection.
 func (o *out) flood(piece string, bytes int) {
 	for sent := 0; sent < bytes; sent += len(piece) {
 		if !o.chunk([]byte(piece)) {
@@ -190,12 +188,12 @@ func (o *out) flood(piece string, bytes int) {
 	o.end()
 }
 
-// stall says no more until the client is gone.
+// stall sends nothing until the client closes the connection.
 func (o *out) stall() { _, _ = io.Copy(io.Discard, o.in) }
 
-// reset breaks the connection in the rudest way.
+// reset resets the connection.
 func (o *out) reset() {
-	time.Sleep(5 * time.Millisecond) // what was written arrives first
+	time.Sleep(5 * time.Millisecond) // let the written bytes arrive first
 	_ = o.conn.SetLinger(0)
 	o.conn.Close()
 }

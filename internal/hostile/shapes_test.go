@@ -12,18 +12,17 @@ import (
 	"time"
 )
 
-// A shape is one way to answer wrongly, or oddly.
+// A shape is one kind of wrong or unusual response.
 type shape struct {
 	name string
-	// want are the causes that are right, "ok" for success: those of all kinds,
-	// and behind it those of some, by class (events, lines, document, unmarked)
-	// or by name, as in "truncated document=malformed tgi=ok|empty".
+	// want lists the right causes, or "ok" for success: first for all kinds, then for some kinds by class (events,
+	// lines, document, unmarked) or name. Example: "truncated document=malformed tgi=ok|empty".
 	want   string
-	stalls bool // it ends only by the request's timeout
+	stalls bool // ends only by the request's timeout
 	bend   func(o *out)
 }
 
-// wants are the causes that are right for a kind.
+// wants returns the right causes for a kind.
 func (s *shape) wants(kind, class string) []string {
 	words := strings.Fields(s.want)
 	right := words[0]
@@ -37,17 +36,17 @@ func (s *shape) wants(kind, class string) []string {
 	return strings.Split(right, "|")
 }
 
-// changed are answers with another body.
+// changed replaces the body.
 func changed(body func(a *answer) []byte) func(*out) {
 	return func(o *out) { o.send(body(o.answer)) }
 }
 
-// said are answers that are these very bytes, and then the end.
-func said(format string, a ...any) func(*out) {
+// rawBytes sends exactly these bytes and closes the connection.
+func rawBytes(format string, a ...any) func(*out) {
 	return func(o *out) { o.raw(fmt.Sprintf(format, a...)) }
 }
 
-// headed are answers whose head is this, and whose body is as it should be.
+// headed sends a custom head and the correct body.
 func headed(head string) func(*out) {
 	return func(o *out) {
 		o.raw(strings.NewReplacer("{type}", o.typ, "{length}", fmt.Sprint(len(o.body))).Replace(head))
@@ -55,10 +54,10 @@ func headed(head string) func(*out) {
 	}
 }
 
-// middle is the place in the midst of the answer.
+// middle returns the index of the middle event.
 func middle(a *answer) int { return len(a.events) / 2 }
 
-// inserted puts something between two events, or in place of a document.
+// inserted inserts a text between two events, or replaces a document.
 func inserted(what string) func(*out) {
 	return changed(func(a *answer) []byte {
 		if len(a.events) == 1 {
@@ -68,7 +67,7 @@ func inserted(what string) func(*out) {
 	})
 }
 
-// event is a payload in the framing of the answer.
+// event sends a payload in the framing of the response.
 func event(payload string) func(*out) {
 	return func(o *out) {
 		if bytes.HasPrefix(bytes.TrimSpace(o.body), []byte("{")) {
@@ -79,7 +78,7 @@ func event(payload string) func(*out) {
 	}
 }
 
-// replaced rewrites the body.
+// replaced replaces a pattern in the body.
 func replaced(pattern, by string) func(*out) {
 	re := regexp.MustCompile(pattern)
 	return changed(func(a *answer) []byte { return re.ReplaceAll(a.body, []byte(by)) })
@@ -96,15 +95,15 @@ func everyEvent(change func(e []byte) []byte) func(*out) {
 	})
 }
 
-// shapes are all of them.
+// shapes lists all shapes.
 var shapes = slices.Concat(cuts(), statuses(), events, payloads, framings, heads, floods, waits)
 
-// cuts end the answer at places of interest: as if it were whole, by closing
-// the connection, and by resetting it.
+// cuts end the response early at various points: with a regular end, by closing the connection, and by resetting
+// the connection.
 func cuts() (all []shape) {
 	places := []struct {
 		name  string
-		clean string // causes, where the body ends as if it were whole
+		clean string // causes if the body ends regularly
 		upTo  func(a *answer) []byte
 	}{
 		{"behind the head", "truncated unmarked=empty triton-vllm=empty", func(*answer) []byte { return nil }},
@@ -138,14 +137,14 @@ func cuts() (all []shape) {
 	return all
 }
 
-// statuses are all sorts of them, with a body and without.
+// statuses are responses with various statuses, with and without a body.
 func statuses() (all []shape) {
 	for _, code := range []int{201, 202, 206, 226, 299, 300, 301, 302, 303, 307, 308, 400, 401, 402, 403, 404, 405, 408, 413, 418, 422, 429, 451, 499, 500, 501, 502, 503, 504, 511, 599, 600, 999} {
-		all = append(all, shape{name: fmt.Sprintf("status %d", code), want: "status", bend: said(
+		all = append(all, shape{name: fmt.Sprintf("status %d", code), want: "status", bend: rawBytes(
 			"HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nConnection: close\r\nLocation: http://127.0.0.2:9/\r\nContent-Length: 35\r\n\r\n{\"error\":{\"message\":\"as I please\"}}", code, http.StatusText(code))})
 	}
 	for _, code := range []int{204, 205, 304, 404, 429, 500, 503} {
-		all = append(all, shape{name: fmt.Sprintf("status %d without a body", code), want: "status", bend: said("HTTP/1.1 %d\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", code)})
+		all = append(all, shape{name: fmt.Sprintf("status %d without a body", code), want: "status", bend: rawBytes("HTTP/1.1 %d\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", code)})
 	}
 	for _, code := range []int{100, 102, 103, 110, 199} {
 		all = append(all,
@@ -153,31 +152,31 @@ func statuses() (all []shape) {
 				o.raw(fmt.Sprintf("HTTP/1.1 %d Wait\r\nLink: </x>\r\n\r\n", code))
 				o.send(o.body)
 			}},
-			shape{name: fmt.Sprintf("status %d and then nothing", code), want: "reset", bend: said("HTTP/1.1 %d Wait\r\n\r\n", code)})
+			shape{name: fmt.Sprintf("status %d and then nothing", code), want: "reset", bend: rawBytes("HTTP/1.1 %d Wait\r\n\r\n", code)})
 	}
 	for _, code := range []string{"0", "099", "20", "2000", "abc", "-200", "2 0"} {
-		all = append(all, shape{name: "status " + code, want: "malformed|status", bend: said("HTTP/1.1 %s OK\r\nContent-Length: 0\r\n\r\n", code)})
+		all = append(all, shape{name: "status " + code, want: "malformed|status", bend: rawBytes("HTTP/1.1 %s OK\r\nContent-Length: 0\r\n\r\n", code)})
 	}
 	return append(all,
 		shape{name: "another protocol", want: "status", bend: func(o *out) {
 			o.raw("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 			o.stall()
 		}},
-		shape{name: "another protocol and noise", want: "status", bend: said("HTTP/1.1 101 Switching Protocols\r\n\r\n%s", strings.Repeat("noise", 1000))},
+		shape{name: "another protocol and noise", want: "status", bend: rawBytes("HTTP/1.1 101 Switching Protocols\r\n\r\n%s", strings.Repeat("noise", 1000))},
 		shape{name: "hints without an end", want: "too-large", bend: func(o *out) {
 			for o.raw(strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", 100)) {
 			}
 		}},
-		shape{name: "redirect to itself", want: "status", bend: said("HTTP/1.1 307 Away\r\nConnection: close\r\nLocation: /\r\nContent-Length: 0\r\n\r\n")},
-		shape{name: "redirect nowhere", want: "status", bend: said("HTTP/1.1 302 Away\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")},
-		shape{name: "redirect to nonsense", want: "status", bend: said("HTTP/1.1 302 Away\r\nConnection: close\r\nLocation: http://[::%%zz\r\nContent-Length: 0\r\n\r\n")},
-		shape{name: "refusal as a page", want: "status", bend: said("HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\n\r\n<html><head><title>502 Bad Gateway</title></head></html>")},
+		shape{name: "redirect to itself", want: "status", bend: rawBytes("HTTP/1.1 307 Away\r\nConnection: close\r\nLocation: /\r\nContent-Length: 0\r\n\r\n")},
+		shape{name: "redirect nowhere", want: "status", bend: rawBytes("HTTP/1.1 302 Away\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")},
+		shape{name: "redirect to nonsense", want: "status", bend: rawBytes("HTTP/1.1 302 Away\r\nConnection: close\r\nLocation: http://[::%%zz\r\nContent-Length: 0\r\n\r\n")},
+		shape{name: "refusal as a page", want: "status", bend: rawBytes("HTTP/1.1 502 Bad Gateway\r\nContent-Type: text/html\r\n\r\n<html><head><title>502 Bad Gateway</title></head></html>")},
 		shape{name: "refusal of 100 MB", want: "status", bend: func(o *out) { o.status = 500; o.head(); o.flood(strings.Repeat("no ", 1<<16), 100<<20) }},
-		shape{name: "refusal cut short", want: "status", bend: said("HTTP/1.1 500 Oops\r\nContent-Length: 1000\r\n\r\n{\"error\":")},
+		shape{name: "refusal cut short", want: "status", bend: rawBytes("HTTP/1.1 500 Oops\r\nContent-Length: 1000\r\n\r\n{\"error\":")},
 	)
 }
 
-// events are whole payloads in an order of their own.
+// events are complete payloads in an unusual order.
 var events = []shape{
 	{name: "as it should be", want: "ok", bend: func(o *out) { o.send(o.body) }},
 	{name: "every event twice", want: "ok document=malformed", bend: everyEvent(func(e []byte) []byte { return slices.Concat(e, e) })},
@@ -200,12 +199,12 @@ var events = []shape{
 		return bytes.Join(e, nil)
 	})},
 	{name: "only the last event", want: "ok|empty", bend: changed(func(a *answer) []byte { return a.events[len(a.events)-1] })},
-	{name: "nothing at all", want: "truncated unmarked=empty triton-vllm=empty", bend: said("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")},
+	{name: "nothing at all", want: "truncated unmarked=empty triton-vllm=empty", bend: rawBytes("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")},
 	{name: "blank lines alone", want: "malformed unmarked=empty triton-vllm=empty", bend: changed(func(*answer) []byte { return []byte("\n\n\n\n\n\n") })},
 	{name: "comments alone", want: "malformed unmarked=empty triton-vllm=empty", bend: changed(func(*answer) []byte { return []byte(strings.Repeat(": ping\n\n", 100)) })},
 }
 
-// payloads are events that say something else.
+// payloads are events with unusual contents.
 var payloads = []shape{
 	{name: "broken JSON", want: "malformed", bend: event("{nonsense")},
 	{name: "a list", want: "malformed", bend: event("[1,2,3]")},
@@ -218,8 +217,8 @@ var payloads = []shape{
 	{name: "two documents in an event", want: "malformed", bend: event("{} {}")},
 	{name: "a zero byte in an event", want: "malformed", bend: event("{\"a\":\"\x00\"}")},
 	{name: "zero bytes between events", want: "ok lines=malformed document=malformed", bend: inserted("\x00\x00\x00\n\n")},
-	{name: "bytes that are no text", want: "ok lines=malformed document=malformed", bend: inserted("\xff\xfe\xfd\n\n")},
-	{name: "texts that are no text", want: "ok", bend: replaced(`"(text|content|response|token)":"`, "$0\xff\xc3")},
+	{name: "bytes that are not text", want: "ok lines=malformed document=malformed", bend: inserted("\xff\xfe\xfd\n\n")},
+	{name: "texts that are not UTF-8", want: "ok", bend: replaced(`"(text|content|response|token)":"`, "$0\xff\xc3")},
 	{name: "escape codes in texts", want: "ok", bend: replaced(`"(text|content|response)":"`, `$0\u001b[2J\u0007`)},
 	{name: "numbers for texts", want: "any", bend: replaced(`:\s*"[^"]*"`, ":7")},
 	{name: "texts for numbers", want: "any", bend: replaced(`:\s*-?[0-9][0-9.e+-]*`, `:"x"`)},
@@ -234,18 +233,18 @@ var payloads = []shape{
 	{name: "an error as a text", want: "in-band", bend: event(`{"error":"out of memory","error_type":"generation"}`)},
 	{name: "an error of Anthropic", want: "in-band", bend: event(`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)},
 	{name: "an event called error", want: "in-band lines=malformed document=malformed", bend: inserted("event: error\ndata: out of memory\n\n")},
-	{name: "an error in one document", want: "in-band", bend: said("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{\"error\":{\"message\":\"out of memory\"}}")},
-	{name: "one document", want: "malformed document=any", bend: said("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{\"choices\":[{\"text\":\"all at once\"}]}")},
-	{name: "a page", want: "malformed", bend: said("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<!doctype html><html><title>Log in</title><body>Please</body></html>")},
-	{name: "a page without a type", want: "malformed", bend: said("HTTP/1.1 200 OK\r\n\r\n<!doctype html><html><title>Log in</title><body>Please</body></html>")},
+	{name: "an error in one document", want: "in-band", bend: rawBytes("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{\"error\":{\"message\":\"out of memory\"}}")},
+	{name: "one document", want: "malformed document=any", bend: rawBytes("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{\"choices\":[{\"text\":\"all at once\"}]}")},
+	{name: "a page", want: "malformed", bend: rawBytes("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<!doctype html><html><title>Log in</title><body>Please</body></html>")},
+	{name: "a page without a type", want: "malformed", bend: rawBytes("HTTP/1.1 200 OK\r\n\r\n<!doctype html><html><title>Log in</title><body>Please</body></html>")},
 }
 
-// framings are the same events between other marks.
+// framings are correct events in unusual framing.
 var framings = []shape{
 	{name: "CRLF", want: "ok", bend: changed(func(a *answer) []byte { return bytes.ReplaceAll(a.body, []byte("\n"), []byte("\r\n")) })},
 	{name: "CR", want: "ok", bend: changed(func(a *answer) []byte { return bytes.ReplaceAll(a.body, []byte("\n"), []byte("\r")) })},
 	{name: "comments between", want: "ok lines=malformed document=malformed", bend: everyEvent(func(e []byte) []byte { return append([]byte(": ping\n\n"), e...) })},
-	{name: "fields that nobody knows", want: "ok lines=malformed document=malformed", bend: everyEvent(func(e []byte) []byte { return append([]byte("id: 1\nretry: 1\nfoo\n"), e...) })},
+	{name: "unknown fields", want: "ok lines=malformed document=malformed", bend: everyEvent(func(e []byte) []byte { return append([]byte("id: 1\nretry: 1\nfoo\n"), e...) })},
 	{name: "blank lines between", want: "ok", bend: everyEvent(func(e []byte) []byte { return append([]byte("\n\n\n"), e...) })},
 	{name: "a byte order mark", want: "ok lines=malformed document=malformed", bend: changed(func(a *answer) []byte { return append([]byte("\xef\xbb\xbf"), a.body...) })},
 	{name: "no blank behind the colon", want: "ok", bend: changed(func(a *answer) []byte { return bytes.ReplaceAll(a.body, []byte("data: "), []byte("data:")) })},
@@ -262,7 +261,7 @@ var framings = []shape{
 	{name: "gzip", want: "malformed", bend: func(o *out) { o.send(zipped(o.body), "Content-Encoding: gzip") }},
 	{name: "gzip without a word", want: "malformed", bend: changed(func(a *answer) []byte { return zipped(a.body) })},
 	{name: "gzip that is none", want: "ok", bend: func(o *out) { o.send(o.body, "Content-Encoding: gzip") }},
-	{name: "an encoding that nobody knows", want: "ok", bend: func(o *out) { o.send(o.body, "Content-Encoding: x-lies") }},
+	{name: "an unknown encoding", want: "ok", bend: func(o *out) { o.send(o.body, "Content-Encoding: x-lies") }},
 	{name: "junk behind the end", want: "ok lines=malformed document=malformed", bend: changed(func(a *answer) []byte { return append(slices.Clone(a.body), "junk\n\n"...) })},
 	{name: "byte by byte", want: "ok", bend: func(o *out) {
 		o.head()
@@ -282,7 +281,7 @@ func zipped(b []byte) []byte {
 	return z.Bytes()
 }
 
-// heads are abuses of HTTP itself.
+// heads violate HTTP.
 var heads = []shape{
 	{name: "length", want: "ok", bend: headed("HTTP/1.1 200 OK\r\nContent-Type: {type}\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n")},
 	{name: "length too long", want: "ok unmarked=reset", bend: headed("HTTP/1.1 200 OK\r\nContent-Type: {type}\r\nContent-Length: 9{length}\r\n\r\n")},
@@ -304,12 +303,12 @@ var heads = []shape{
 	{name: "a header without a colon", want: "malformed", bend: headed("HTTP/1.1 200 OK\r\nnonsense\r\n\r\n")},
 	{name: "a header with a zero byte", want: "malformed", bend: headed("HTTP/1.1 200 OK\r\nX: \x00\r\n\r\n")},
 	{name: "a header in two lines", want: "ok|malformed", bend: headed("HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Type: {type}\r\n\r\n")},
-	{name: "an alert of TLS", want: "malformed", bend: said("\x15\x03\x01\x00\x02\x02\x28")},
-	{name: "a banner of SSH", want: "malformed", bend: said("SSH-2.0-OpenSSH_9.9\r\n")},
-	{name: "frames of HTTP/2", want: "malformed", bend: said("\x00\x00\x12\x04\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x64\x00\x04\x00\x00\xff\xff\r\n")},
-	{name: "a request for an answer", want: "malformed", bend: said("GET / HTTP/1.1\r\nHost: x\r\n\r\n")},
-	{name: "half a status line", want: "reset|malformed", bend: said("HTTP/1.1 2")},
-	{name: "half a header", want: "reset|malformed", bend: said("HTTP/1.1 200 OK\r\nContent-Ty")},
+	{name: "an alert of TLS", want: "malformed", bend: rawBytes("\x15\x03\x01\x00\x02\x02\x28")},
+	{name: "a banner of SSH", want: "malformed", bend: rawBytes("SSH-2.0-OpenSSH_9.9\r\n")},
+	{name: "frames of HTTP/2", want: "malformed", bend: rawBytes("\x00\x00\x12\x04\x00\x00\x00\x00\x00\x00\x03\x00\x00\x00\x64\x00\x04\x00\x00\xff\xff\r\n")},
+	{name: "a request for an answer", want: "malformed", bend: rawBytes("GET / HTTP/1.1\r\nHost: x\r\n\r\n")},
+	{name: "half a status line", want: "reset|malformed", bend: rawBytes("HTTP/1.1 2")},
+	{name: "half a header", want: "reset|malformed", bend: rawBytes("HTTP/1.1 200 OK\r\nContent-Ty")},
 	{name: "no answer", want: "reset", bend: func(*out) {}},
 	{name: "a reset for an answer", want: "reset", bend: func(o *out) { o.reset() }},
 	{name: "chunks that are none", want: "malformed", bend: func(o *out) { o.head(); o.raw("zz\r\nhello\r\n0\r\n\r\n") }},
@@ -334,7 +333,7 @@ var heads = []shape{
 		o.raw("0\r\nX-Sum: 1\r\n\r\n")
 		o.keep = true
 	}},
-	{name: "a transfer encoding that nobody knows", want: "malformed", bend: headed("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n")},
+	{name: "an unknown transfer encoding", want: "malformed", bend: headed("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n")},
 	{name: "a second answer behind the first", want: "ok|malformed", bend: func(o *out) {
 		o.send(o.body)
 		o.raw("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
@@ -344,7 +343,7 @@ var heads = []shape{
 	{name: "a reset behind the answer", want: "ok|reset", bend: func(o *out) { o.send(o.body); o.reset() }},
 }
 
-// floods are more than anybody can hold.
+// floods exceed all limits.
 var floods = []shape{
 	{name: "1 GiB without a newline", want: "too-large", bend: func(o *out) { o.head(); o.flood(strings.Repeat("x", 1<<18), 1<<30) }},
 	{name: "1 GiB of data lines", want: "too-large lines=malformed", bend: func(o *out) { o.head(); o.flood(strings.Repeat("data: {\"a\":1}\n", 1<<14), 1<<30) }},
@@ -396,10 +395,10 @@ var floods = []shape{
 	}},
 }
 
-// bomb is 64 MiB of nothing in 64 KB, in 64 parts.
+// bomb is 64 MiB of zeros compressed to 64 KB, in 64 parts.
 var bomb = sync.OnceValue(func() []byte { return bytes.Repeat(zipped(make([]byte, 1<<20)), 64) })
 
-// waits are answers that do not come, or not in time.
+// waits are late or missing responses.
 var waits = []shape{
 	{name: "silence", want: "timeout", stalls: true, bend: func(o *out) { o.stall() }},
 	{name: "silence in the head", want: "timeout", stalls: true, bend: func(o *out) { o.raw("HTTP/1.1 200 OK\r\nContent-Ty"); o.stall() }},

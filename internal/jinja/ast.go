@@ -1,6 +1,6 @@
 package jinja
 
-// A node is a part of a template that writes something.
+// node is a part of a template that writes output.
 type node interface {
 	render(s *state) error
 }
@@ -12,30 +12,30 @@ type (
 		line  int
 	}
 	ifNode struct {
-		tests  []expr // one for each body but an else
+		tests  []expr // one for each body except else
 		bodies [][]node
 	}
 	forNode struct {
 		targets []target
 		over    expr
-		filter  expr // or nil
+		filter  expr // may be nil
 		body    []node
 		orElse  []node
 	}
 	setNode struct {
 		targets []target
 		value   expr
-		filters []filterCall // of a block
-		body    []node       // where value is nil
+		filters []filterCall // filters of a block
+		body    []node       // set if value is nil
 	}
 	macroNode struct {
 		name     string
 		params   []string
-		defaults []expr // nil for a parameter without one
+		defaults []expr // nil for a parameter without default
 		body     []node
 	}
 	callNode struct {
-		macro *macroNode // the body of the block, as caller()
+		macro *macroNode // the block's body, callable as caller()
 		call  *call
 	}
 	filterNode struct {
@@ -46,10 +46,10 @@ type (
 	loopNode  struct{ exit error }  // break and continue
 )
 
-// A target is what set assigns to: a name, or an attribute of a namespace.
+// target is the left side of an assignment: a name, or an attribute of a namespace.
 type target struct{ name, attribute string }
 
-// An expr is a part of a template that has a value.
+// expr is a part of a template with a value.
 type expr interface {
 	eval(s *state) (any, error)
 }

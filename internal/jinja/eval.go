@@ -10,7 +10,7 @@ import (
 func (e *literal) eval(*state) (any, error) { return e.value, nil }
 
 func (e *nameExpr) eval(s *state) (any, error) {
-	if v, ok := s.scope.get(e.name); ok {
+	if v, ok := s.scope.get(e.name, s.budget); ok {
 		return v, nil
 	}
 	if f, ok := globals[e.name]; ok {
@@ -25,6 +25,7 @@ func (e *listExpr) eval(s *state) (any, error) {
 }
 
 func evalAll(s *state, exprs []expr) ([]any, error) {
+	s.spend(itemCost * len(exprs))
 	values := make([]any, len(exprs))
 	for i, e := range exprs {
 		v, err := e.eval(s)
@@ -37,6 +38,7 @@ func evalAll(s *state, exprs []expr) ([]any, error) {
 }
 
 func (e *dictExpr) eval(s *state) (any, error) {
+	s.spend(entryCost * len(e.keys))
 	d := NewDict()
 	for i := range e.keys {
 		k, err := e.keys[i].eval(s)
@@ -73,7 +75,7 @@ func (e *unary) eval(s *state) (any, error) {
 	if f, ok := v.(float64); ok {
 		return float64(sign) * f, nil
 	}
-	return nil, fmt.Errorf("%s has no negative", kindOf(v))
+	return nil, fmt.Errorf("%s cannot be negated", kindOf(v))
 }
 
 func (e *binary) eval(s *state) (any, error) {
@@ -95,69 +97,67 @@ func (e *binary) eval(s *state) (any, error) {
 	case "and", "or":
 		return right, nil
 	case "~":
-		return join(text(left), text(right))
+		return s.concat(s.text(left), s.text(right)), nil
 	case "+":
-		return add(left, right)
+		return s.add(left, right)
 	case "*":
-		if v, ok, err := repeat(left, right); ok {
-			return v, err
+		if v, ok := s.repeat(left, right); ok {
+			return v, nil
 		}
 	case "%":
 		if format, ok := left.(string); ok {
-			return percent(format, right)
+			return s.percent(format, right)
 		}
 	}
 	return arithmetic(e.op, left, right)
 }
 
-func join(a, b string) (any, error) {
-	if len(a)+len(b) > maxOutput {
-		return nil, errTooLarge
-	}
-	return a + b, nil
+func (b *budget) concat(x, y string) string {
+	b.spend(len(x) + len(y))
+	return x + y
 }
 
-func add(left, right any) (any, error) {
-	if a, ok := left.(string); ok {
-		if b, ok := right.(string); ok {
-			return join(a, b)
+func (b *budget) add(left, right any) (any, error) {
+	if x, ok := left.(string); ok {
+		if y, ok := right.(string); ok {
+			return b.concat(x, y), nil
 		}
 	}
-	if a, ok := left.(*list); ok {
-		if b, ok := right.(*list); ok && a.tuple == b.tuple {
-			return &list{append(append([]any{}, a.items...), b.items...), a.tuple}, nil
+	if x, ok := left.(*list); ok {
+		if y, ok := right.(*list); ok && x.tuple == y.tuple {
+			b.spend(itemCost * (len(x.items) + len(y.items)))
+			return &list{append(append([]any{}, x.items...), y.items...), x.tuple}, nil
 		}
 	}
 	return arithmetic("+", left, right)
 }
 
-// repeat is a string or list times a number; ok is false for other operands.
-func repeat(left, right any) (v any, ok bool, err error) {
+// repeat returns a string or list repeated n times. ok is false for other operands.
+func (b *budget) repeat(left, right any) (v any, ok bool) {
 	n, isInt := integer(right)
 	if !isInt {
 		left, right = right, left
 		if n, isInt = integer(right); !isInt {
-			return nil, false, nil
+			return nil, false
 		}
 	}
 	n = max(n, 0)
 	switch left := left.(type) {
 	case string:
-		if int64(len(left)) > 0 && n > maxOutput/int64(len(left)) {
-			return nil, true, errTooLarge
-		}
-		return strings.Repeat(left, int(n)), true, nil
+		b.spendTimes(int(min(n, math.MaxInt32)), len(left))
+		return strings.Repeat(left, int(n)), true
 	case *list:
-		if int64(len(left.items)) > 0 && n > maxRange/int64(len(left.items)) {
-			return nil, true, errTooLarge
-		}
+		b.spendTimes(int(min(n, math.MaxInt32)), itemCost*len(left.items))
 		out := &list{tuple: left.tuple}
 		for range n {
+			if len(left.items) == 0 {
+				break
+			}
 			out.items = append(out.items, left.items...)
 		}
-		return out, true, nil
+		return out, true
 	}
-	return nil, false, nil
+	return nil, false
 }
 
 var errDivision = errors.New("division by zero")
@@ -195,7 +195,7 @@ func arithmetic(op string, left, right any) (any, error) {
 	return x - y*math.Floor(x/y), nil
 }
 
-// integerArithmetic rounds down, as Python does.
+// integerArithmetic rounds towards negative infinity, as Python does.
 func integerArithmetic(op string, a, b int64) (any, error) {
 	switch op {
 	case "+":
@@ -231,7 +231,7 @@ func (e *compare) eval(s *state) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		ok, err := compareValues(op, left, right)
+		ok, err := s.compareValues(op, left, right)
 		if err != nil || !ok {
 			return false, err
 		}
@@ -240,19 +240,19 @@ func (e *compare) eval(s *state) (any, error) {
 	return true, nil
 }
 
-func compareValues(op string, left, right any) (bool, error) {
+func (b *budget) compareValues(op string, left, right any) (bool, error) {
 	switch op {
 	case "==":
-		return equal(left, right), nil
+		return b.equal(left, right), nil
 	case "!=":
-		return !equal(left, right), nil
+		return !b.equal(left, right), nil
 	case "in":
-		return contains(right, left)
+		return b.contains(right, left)
 	case "not in":
-		ok, err := contains(right, left)
+		ok, err := b.contains(right, left)
 		return !ok, err
 	}
-	c, err := order(left, right)
+	c, err := b.order(left, right)
 	if err != nil {
 		return false, err
 	}
@@ -288,7 +288,7 @@ func (e *attribute) eval(s *state) (any, error) {
 	}
 	switch of := of.(type) {
 	case undefined:
-		return nil, fmt.Errorf("%q is undefined, and has no attribute %q", of.name, e.name)
+		return nil, fmt.Errorf("%q is undefined and has no attribute %q", of.name, e.name)
 	case *namespace:
 		if v, ok := of.values[e.name]; ok {
 			return v, nil
@@ -297,12 +297,12 @@ func (e *attribute) eval(s *state) (any, error) {
 	case *loop:
 		return of.get(e.name), nil
 	}
-	// A method hides a key of the same name.
+	// A method hides a key with the same name.
 	if m := method(of, e.name); m != nil {
 		return m, nil
 	}
 	if d, ok := of.(*Dict); ok {
-		return item(d, e.name), nil
+		return s.item(d, e.name), nil
 	}
 	return undefined{e.name}, nil
 }
@@ -317,14 +317,14 @@ func (e *subscript) eval(s *state) (any, error) {
 		return nil, err
 	}
 	if u, ok := of.(undefined); ok {
-		return nil, fmt.Errorf("%q is undefined, and has no item %s", u.name, repr(index))
+		return nil, fmt.Errorf("%q is undefined and has no item %s", u.name, s.repr(index))
 	}
-	return item(of, index), nil
+	return s.item(of, index), nil
 }
 
-// item is of[index], undefined where there is none.
-func item(of, index any) any {
-	missing := undefined{text(index)}
+// item returns of[index], or undefined if there is no such item.
+func (b *budget) item(of, index any) any {
+	missing := undefined{b.text(index)}
 	switch of := of.(type) {
 	case *Dict:
 		if !hashable(index) {
@@ -334,13 +334,13 @@ func item(of, index any) any {
 			return v
 		}
 	case *namespace:
-		if v, ok := of.values[text(index)]; ok {
+		if v, ok := of.values[b.text(index)]; ok {
 			return v
 		}
 	case *loop:
-		return of.get(text(index))
+		return of.get(b.text(index))
 	case string, *list:
-		items, _ := iterate(of)
+		items, _ := b.iterate(of)
 		n, ok := integer(index)
 		if !ok {
 			break
@@ -379,16 +379,17 @@ func (e *slice) eval(s *state) (any, error) {
 		}
 		n, ok := integer(v)
 		if !ok {
-			return nil, fmt.Errorf("%s is no bound of a slice", kindOf(v))
+			return nil, fmt.Errorf("%s is not a valid slice bound", kindOf(v))
 		}
 		bounds[i] = &n
 	}
+	s.value(of)
 	switch of := of.(type) {
 	case *list:
 		items, err := sliceItems(of.items, bounds)
 		return &list{items, of.tuple}, err
 	case string:
-		items, err := iterate(of)
+		items, err := s.iterate(of)
 		if err != nil {
 			return nil, err
 		}
@@ -397,14 +398,14 @@ func (e *slice) eval(s *state) (any, error) {
 		}
 		var b strings.Builder
 		for _, r := range items {
-			b.WriteString(text(r))
+			b.WriteString(s.text(r))
 		}
 		return b.String(), nil
 	}
 	return nil, fmt.Errorf("%s cannot be sliced", kindOf(of))
 }
 
-// sliceItems is items[start:stop:step].
+// sliceItems returns items[start:stop:step].
 func sliceItems(items []any, bounds [3]*int64) ([]any, error) {
 	n := int64(len(items))
 	step := int64(1)
@@ -450,7 +451,7 @@ func (e *call) eval(s *state) (any, error) {
 	return s.call(fn, args, kwargs)
 }
 
-// parts are the function and what it is called with.
+// parts evaluates the function and its arguments.
 func (e *call) parts(s *state) (fn any, args []any, kwargs map[string]any, err error) {
 	if fn, err = e.fn.eval(s); err != nil {
 		return nil, nil, nil, err
@@ -474,7 +475,6 @@ func evalKwargs(s *state, kwargs []kwarg) (map[string]any, error) {
 	return values, nil
 }
 
-// call calls a function.
 func (s *state) call(fn any, args []any, kwargs map[string]any) (any, error) {
 	c, ok := fn.(*callable)
 	if !ok {
@@ -487,7 +487,9 @@ func (s *state) call(fn any, args []any, kwargs map[string]any) (any, error) {
 	if inner.depth++; inner.depth > maxDepth {
 		return nil, fmt.Errorf("calls are nested deeper than %d", maxDepth)
 	}
-	return c.call(&inner, args, kwargs)
+	s.arguments(args, kwargs)
+	v, err := c.call(&inner, args, kwargs)
+	return s.value(v), err
 }
 
 func (e *filterExpr) eval(s *state) (any, error) {
@@ -498,7 +500,7 @@ func (e *filterExpr) eval(s *state) (any, error) {
 	return e.apply(s, v)
 }
 
-// apply passes a value through the filter.
+// apply applies the filter to v.
 func (f *filterCall) apply(s *state, v any) (any, error) {
 	args, err := evalAll(s, f.args)
 	if err != nil {
@@ -515,11 +517,13 @@ func (f *filterCall) apply(s *state, v any) (any, error) {
 	if filter == nil {
 		return nil, fmt.Errorf("filter %q is not supported", f.name)
 	}
-	out, err := filter(s, v, arguments{args, kwargs})
+	s.value(v)
+	s.arguments(args, kwargs)
+	out, err := filter(s, v, arguments{s.budget, args, kwargs})
 	if err != nil {
 		return nil, fmt.Errorf("filter %s: %w", f.name, err)
 	}
-	return out, nil
+	return s.value(out), nil
 }
 
 func (e *testExpr) eval(s *state) (any, error) {
@@ -535,7 +539,9 @@ func (e *testExpr) eval(s *state) (any, error) {
 	if test == nil {
 		return nil, fmt.Errorf("test %q is not supported", e.name)
 	}
-	ok, err := test(v, args)
+	s.value(v)
+	s.arguments(args, nil)
+	ok, err := test(s.budget, v, args)
 	if err != nil {
 		return nil, fmt.Errorf("test %s: %w", e.name, err)
 	}

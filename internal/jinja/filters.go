@@ -11,13 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-// arguments are what a filter was called with besides its value.
+// arguments are the arguments of a filter besides its value.
 type arguments struct {
+	*budget
 	list  []any
 	named map[string]any
 }
 
-// get is an argument by place or name, or the default.
+// get returns an argument by position or name, or the default.
 func (a arguments) get(i int, name string, otherwise any) any {
 	if i < len(a.list) {
 		return a.list[i]
@@ -30,7 +31,7 @@ func (a arguments) get(i int, name string, otherwise any) any {
 
 type filterFunc func(s *state, v any, a arguments) (any, error)
 
-// filterNamed finds a filter; nil where there is none.
+// filterNamed returns a filter, or nil if the filter is unknown.
 func filterNamed(name string) filterFunc {
 	switch name {
 	case "map":
@@ -41,7 +42,7 @@ func filterNamed(name string) filterFunc {
 	return filters[name]
 }
 
-// filters are those that need no other filter.
+// filters contains the filters that do not call other filters.
 var filters = map[string]filterFunc{
 	"trim":       filterTrim,
 	"tojson":     filterJSON,
@@ -63,8 +64,8 @@ var filters = map[string]filterFunc{
 	"abs":        filterAbs,
 	"round":      filterRound,
 	"sum":        filterSum,
-	"min":        func(_ *state, v any, _ arguments) (any, error) { return extreme(v, -1) },
-	"max":        func(_ *state, v any, _ arguments) (any, error) { return extreme(v, 1) },
+	"min":        func(_ *state, v any, a arguments) (any, error) { return a.extreme(v, -1) },
+	"max":        func(_ *state, v any, a arguments) (any, error) { return a.extreme(v, 1) },
 	"indent":     filterIndent,
 	"list":       filterList,
 	"string":     onText(func(t string) string { return t }),
@@ -73,7 +74,7 @@ var filters = map[string]filterFunc{
 	"lower":      onText(strings.ToLower),
 	"title":      onText(title),
 	"capitalize": onText(capitalize),
-	"from_json":  filterFromJSON, // servers add these two
+	"from_json":  filterFromJSON, // added by servers, not part of jinja2
 	"fromjson":   filterFromJSON,
 	"format":     filterFormat,
 	"escape":     onText(escapeHTML),
@@ -81,7 +82,7 @@ var filters = map[string]filterFunc{
 }
 
 func onText(f func(string) string) filterFunc {
-	return func(_ *state, v any, _ arguments) (any, error) { return f(text(v)), nil }
+	return func(_ *state, v any, a arguments) (any, error) { return f(a.text(v)), nil }
 }
 
 func escapeHTML(s string) string {
@@ -106,23 +107,23 @@ func title(s string) string {
 
 func filterTrim(_ *state, v any, a arguments) (any, error) {
 	if chars, ok := a.get(0, "chars", nil).(string); ok {
-		return strings.Trim(text(v), chars), nil
+		return strings.TrimFunc(a.text(v), in(chars)), nil
 	}
-	return strings.TrimFunc(text(v), isPythonSpace), nil
+	return strings.TrimFunc(a.text(v), isPythonSpace), nil
 }
 
-func filterLength(_ *state, v any, _ arguments) (any, error) {
+func filterLength(_ *state, v any, a arguments) (any, error) {
 	if s, ok := v.(string); ok {
 		return int64(utf8.RuneCountInString(s)), nil
 	}
 	if isGenerator(v) {
 		return nil, errNoLength
 	}
-	items, err := iterate(v)
+	items, err := a.iterate(v)
 	return int64(len(items)), err
 }
 
-func filterFirst(_ *state, v any, _ arguments) (any, error) {
+func filterFirst(_ *state, v any, a arguments) (any, error) {
 	if g, ok := v.(*generator); ok {
 		first, ok, err := g.next()
 		if !ok {
@@ -130,18 +131,18 @@ func filterFirst(_ *state, v any, _ arguments) (any, error) {
 		}
 		return first, err
 	}
-	items, err := iterate(v)
+	items, err := a.iterate(v)
 	if err != nil || len(items) == 0 {
 		return undefined{"the first item of nothing"}, err
 	}
 	return items[0], nil
 }
 
-func filterLast(_ *state, v any, _ arguments) (any, error) {
+func filterLast(_ *state, v any, a arguments) (any, error) {
 	if isGenerator(v) {
 		return nil, errNoLength
 	}
-	items, err := iterate(v)
+	items, err := a.iterate(v)
 	if err != nil || len(items) == 0 {
 		return undefined{"the last item of nothing"}, err
 	}
@@ -149,7 +150,7 @@ func filterLast(_ *state, v any, _ arguments) (any, error) {
 }
 
 func filterJoin(_ *state, v any, a arguments) (any, error) {
-	items, err := iterate(v)
+	items, err := a.iterate(v)
 	if err != nil {
 		return nil, err
 	}
@@ -157,11 +158,11 @@ func filterJoin(_ *state, v any, a arguments) (any, error) {
 	parts := make([]string, len(items))
 	for i, it := range items {
 		if name != nil {
-			it = item(it, name)
+			it = a.item(it, name)
 		}
-		parts[i] = text(it)
+		parts[i] = a.text(it)
 	}
-	return strings.Join(parts, text(a.get(0, "d", ""))), nil
+	return a.join(parts, a.text(a.get(0, "d", ""))), nil
 }
 
 func filterDefault(_ *state, v any, a arguments) (any, error) {
@@ -177,16 +178,20 @@ func filterReplace(_ *state, v any, a arguments) (any, error) {
 	if c, ok := integer(a.get(2, "count", nil)); ok {
 		n = int(c)
 	}
-	out := strings.Replace(text(v), text(a.get(0, "old", "")), text(a.get(1, "new", "")), n)
-	if len(out) > maxOutput {
-		return nil, errTooLarge
+	from, old, with := a.text(v), a.text(a.get(0, "old", "")), a.text(a.get(1, "new", ""))
+	times := strings.Count(from, old)
+	if n >= 0 {
+		times = min(times, n)
 	}
-	return out, nil
+	a.spend(len(from))
+	a.spendTimes(times, len(with))
+	return strings.Replace(from, old, with, n), nil
 }
 
 func pair(a, b any) *list { return &list{[]any{a, b}, true} }
 
-func dictItems(d *Dict) *list {
+func (b *budget) dictItems(d *Dict) *list {
+	b.spend(entryCost * len(d.keys))
 	out := &list{items: []any{}}
 	for _, k := range d.keys {
 		out.items = append(out.items, pair(k, d.values[k]))
@@ -194,13 +199,13 @@ func dictItems(d *Dict) *list {
 	return out
 }
 
-func filterItems(_ *state, v any, _ arguments) (any, error) {
+func filterItems(_ *state, v any, a arguments) (any, error) {
 	return lazily(func() ([]any, error) {
 		switch d := v.(type) {
 		case undefined:
 			return nil, nil
 		case *Dict:
-			return dictItems(d).items, nil
+			return a.dictItems(d).items, nil
 		}
 		return nil, fmt.Errorf("%s has no items", kindOf(v))
 	}), nil
@@ -211,33 +216,34 @@ func filterDictSort(s *state, v any, _ arguments) (any, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s has no items", kindOf(v))
 	}
-	return filterSort(s, dictItems(d), arguments{})
+	return filterSort(s, s.dictItems(d), arguments{budget: s.budget})
 }
 
-func filterFromJSON(_ *state, v any, _ arguments) (any, error) {
+func filterFromJSON(_ *state, v any, a arguments) (any, error) {
 	s, ok := v.(string)
 	if !ok {
-		return nil, fmt.Errorf("%s is no JSON", kindOf(v))
+		return nil, fmt.Errorf("%s is not JSON", kindOf(v))
 	}
+	a.spendTimes(len(s), parsedCost)
 	return FromJSON([]byte(s))
 }
 
 func filterFormat(_ *state, v any, a arguments) (any, error) {
 	if len(a.named) == 0 {
-		return percent(text(v), &list{a.list, true})
+		return a.percent(a.text(v), &list{a.list, true})
 	}
 	if len(a.list) > 0 {
-		return nil, errors.New("values with and without a name")
+		return nil, errors.New("positional and named values cannot be mixed")
 	}
 	d := NewDict()
 	for name, value := range a.named {
 		d.set(name, value)
 	}
-	return percent(text(v), d)
+	return a.percent(a.text(v), d)
 }
 
 func filterSort(_ *state, v any, a arguments) (any, error) {
-	items, err := iterate(v)
+	items, err := a.iterate(v)
 	if err != nil {
 		return nil, err
 	}
@@ -246,16 +252,17 @@ func filterSort(_ *state, v any, a arguments) (any, error) {
 	exact := truthy(a.get(1, "case_sensitive", false))
 	key := func(v any) any {
 		if name != nil {
-			v = item(v, name)
+			v = a.item(v, name)
 		}
 		if s, ok := v.(string); ok && !exact {
+			a.spend(len(s))
 			return strings.ToLower(s)
 		}
 		return v
 	}
 	var failed error
 	slices.SortStableFunc(items, func(x, y any) int {
-		c, err := order(key(x), key(y))
+		c, err := a.order(key(x), key(y))
 		failed = errors.Join(failed, err)
 		return c
 	})
@@ -265,12 +272,12 @@ func filterSort(_ *state, v any, a arguments) (any, error) {
 	return &list{items: items}, failed
 }
 
-func filterUnique(_ *state, v any, _ arguments) (any, error) {
+func filterUnique(_ *state, v any, a arguments) (any, error) {
 	return lazily(func() ([]any, error) {
-		items, err := iterate(v)
+		items, err := a.iterate(v)
 		var out []any
 		for _, it := range items {
-			if !slices.ContainsFunc(out, func(o any) bool { return equal(o, it) }) {
+			if !slices.ContainsFunc(out, func(o any) bool { return a.equal(o, it) }) {
 				out = append(out, it)
 			}
 		}
@@ -278,8 +285,8 @@ func filterUnique(_ *state, v any, _ arguments) (any, error) {
 	}), nil
 }
 
-func filterReverse(_ *state, v any, _ arguments) (any, error) {
-	items, err := iterate(v)
+func filterReverse(_ *state, v any, a arguments) (any, error) {
+	items, err := a.iterate(v)
 	if err != nil {
 		return nil, err
 	}
@@ -288,7 +295,7 @@ func filterReverse(_ *state, v any, _ arguments) (any, error) {
 	if _, ok := v.(string); ok {
 		var b strings.Builder
 		for _, c := range items {
-			b.WriteString(text(c))
+			b.WriteString(a.text(c))
 		}
 		return b.String(), nil
 	}
@@ -326,24 +333,24 @@ func filterFloat(_ *state, v any, a arguments) (any, error) {
 	return a.get(0, "default", 0.0), nil
 }
 
-func filterAbs(_ *state, v any, _ arguments) (any, error) {
+func filterAbs(_ *state, v any, a arguments) (any, error) {
 	if n, ok := integer(v); ok {
 		return max(n, -n), nil
 	}
 	if f, ok := number(v); ok {
 		return math.Abs(f), nil
 	}
-	return nil, fmt.Errorf("%s is no number", kindOf(v))
+	return nil, fmt.Errorf("%s is not a number", kindOf(v))
 }
 
 func filterRound(_ *state, v any, a arguments) (any, error) {
 	f, ok := number(v)
 	if !ok {
-		return nil, fmt.Errorf("%s is no number", kindOf(v))
+		return nil, fmt.Errorf("%s is not a number", kindOf(v))
 	}
 	precision, _ := integer(a.get(0, "precision", int64(0)))
 	scale := math.Pow(10, float64(precision))
-	switch text(a.get(1, "method", "common")) {
+	switch a.text(a.get(1, "method", "common")) {
 	case "ceil":
 		return math.Ceil(f*scale) / scale, nil
 	case "floor":
@@ -353,7 +360,7 @@ func filterRound(_ *state, v any, a arguments) (any, error) {
 }
 
 func filterSum(_ *state, v any, a arguments) (any, error) {
-	items, err := iterate(v)
+	items, err := a.iterate(v)
 	if err != nil {
 		return nil, err
 	}
@@ -361,24 +368,24 @@ func filterSum(_ *state, v any, a arguments) (any, error) {
 	total := a.get(1, "start", int64(0))
 	for _, it := range items {
 		if name != nil {
-			it = item(it, name)
+			it = a.item(it, name)
 		}
-		if total, err = add(total, it); err != nil {
+		if total, err = a.add(total, it); err != nil {
 			return nil, err
 		}
 	}
 	return total, nil
 }
 
-// extreme is the largest item, or the smallest for sign -1.
-func extreme(v any, sign int) (any, error) {
-	items, err := iterate(v)
+// extreme returns the largest item, or the smallest if sign is -1.
+func (b *budget) extreme(v any, sign int) (any, error) {
+	items, err := b.iterate(v)
 	if err != nil || len(items) == 0 {
 		return undefined{"the extreme of nothing"}, err
 	}
 	best := items[0]
 	for _, it := range items[1:] {
-		c, err := order(it, best)
+		c, err := b.order(it, best)
 		if err != nil {
 			return nil, err
 		}
@@ -395,7 +402,8 @@ func filterIndent(_ *state, v any, a arguments) (any, error) {
 		indent = strings.Repeat(" ", int(min(max(n, 0), 1000)))
 	}
 	blank := truthy(a.get(2, "blank", false))
-	lines := strings.Split(text(v), "\n")
+	lines := strings.Split(a.text(v), "\n")
+	a.spendTimes(len(lines), len(indent))
 	for i := range lines {
 		if i == 0 && !truthy(a.get(1, "first", false)) || lines[i] == "" && !blank && i > 0 {
 			continue
@@ -405,17 +413,17 @@ func filterIndent(_ *state, v any, a arguments) (any, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-func filterList(_ *state, v any, _ arguments) (any, error) {
-	items, err := iterate(v)
+func filterList(_ *state, v any, a arguments) (any, error) {
+	items, err := a.iterate(v)
 	return &list{items: slices.Clone(items)}, err
 }
 
-// filterMap is an attribute of each item, or what a filter makes of it.
+// filterMap returns an attribute of each item, or the result of a filter for each item.
 func filterMap(s *state, v any, a arguments) (any, error) {
-	return mapped(v, func() (eachFunc, error) {
+	return a.mapped(v, func() (eachFunc, error) {
 		if name, ok := a.named["attribute"]; ok {
 			return func(it any) (any, bool, error) {
-				got := item(it, name)
+				got := s.item(it, name)
 				if _, missing := got.(undefined); missing {
 					got = a.get(99, "default", got)
 				}
@@ -425,20 +433,20 @@ func filterMap(s *state, v any, a arguments) (any, error) {
 		if len(a.list) == 0 {
 			return nil, errors.New("map needs an attribute or a filter")
 		}
-		f := filterNamed(text(a.list[0]))
+		f := filterNamed(s.text(a.list[0]))
 		if f == nil {
-			return nil, fmt.Errorf("filter %q is not supported", text(a.list[0]))
+			return nil, fmt.Errorf("filter %q is not supported", s.text(a.list[0]))
 		}
 		return func(it any) (any, bool, error) {
-			out, err := f(s, it, arguments{a.list[1:], a.named})
+			out, err := f(s, it, arguments{a.budget, a.list[1:], a.named})
 			return out, true, err
 		}, nil
 	}), nil
 }
 
-// filterSelect keeps the items that pass a test, or those that do not.
+// filterSelect keeps the items that pass a test (select) or fail it (reject).
 func filterSelect(v any, a arguments, name string) (any, error) {
-	return mapped(v, func() (eachFunc, error) {
+	return a.mapped(v, func() (eachFunc, error) {
 		args := a.list
 		var attribute any
 		if strings.HasSuffix(name, "attr") {
@@ -447,21 +455,21 @@ func filterSelect(v any, a arguments, name string) (any, error) {
 			}
 			attribute, args = args[0], args[1:]
 		}
-		var test testFunc // nil is whether the item is true
+		var test testFunc // if nil, test whether the item is true
 		if len(args) > 0 {
-			if test = tests[text(args[0])]; test == nil {
-				return nil, fmt.Errorf("test %q is not supported", text(args[0]))
+			if test = tests[a.text(args[0])]; test == nil {
+				return nil, fmt.Errorf("test %q is not supported", a.text(args[0]))
 			}
 			args = args[1:]
 		}
 		return func(it any) (any, bool, error) {
 			subject := it
 			if attribute != nil {
-				subject = item(it, attribute)
+				subject = a.item(it, attribute)
 			}
 			ok, err := truthy(subject), error(nil)
 			if test != nil {
-				ok, err = test(subject, args)
+				ok, err = test(a.budget, subject, args)
 			}
 			return it, ok != strings.HasPrefix(name, "reject"), err
 		}, nil

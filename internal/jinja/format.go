@@ -8,23 +8,26 @@ import (
 	"unicode/utf8"
 )
 
-// maxWidth bounds what one field of a format is padded to.
+// maxWidth limits the width of one formatted field.
 const maxWidth = 1 << 16
 
-var errFormat = errors.New("the format cannot be read")
+var (
+	errFormat  = errors.New("invalid format")
+	errTooWide = fmt.Errorf("a formatted field is wider than %d", maxWidth)
+)
 
-// percent is format % values in Python: values is a tuple, a mapping, or the
-// only value.
-func percent(format string, values any) (any, error) {
+// percent implements Python's format % values. values is a tuple, a mapping or a single
+// value.
+func (b *budget) percent(format string, values any) (any, error) {
 	args := []any{values}
 	if l, ok := values.(*list); ok && l.tuple {
 		args = l.items
 	}
-	var b strings.Builder
+	var w strings.Builder
 	used := 0
 	for {
 		before, rest, found := strings.Cut(format, "%")
-		b.WriteString(before)
+		w.WriteString(before)
 		if !found {
 			break
 		}
@@ -34,32 +37,33 @@ func percent(format string, values any) (any, error) {
 		}
 		format = rest
 		if verb == '%' {
-			b.WriteByte('%')
+			w.WriteByte('%')
 			continue
 		}
 		var v any
 		if key, spec, ok := strings.Cut(strings.TrimPrefix(field, "("), ")"); ok {
-			v, field, used = item(values, key), spec, len(args)
+			v, field, used = b.item(values, key), spec, len(args)
 		} else if used == len(args) {
 			return nil, errors.New("not enough values for the format")
 		} else {
 			v = args[used]
 			used++
 		}
-		text, err := percentValue(field, verb, v)
+		text, err := b.percentValue(field, verb, v)
 		if err != nil {
 			return nil, err
 		}
-		b.WriteString(text)
+		b.spend(len(text))
+		w.WriteString(text)
 	}
 	if _, mapping := values.(*Dict); used < len(args) && !mapping {
-		return nil, errors.New("not all values are in the format")
+		return nil, errors.New("too many values for the format")
 	}
-	return b.String(), nil
+	return w.String(), nil
 }
 
-// percentField cuts the field after a percent sign: its flags and width, its
-// verb, and what follows it.
+// percentField parses the field after a percent sign. It returns the flags with the
+// width, the verb and the rest of s.
 func percentField(s string) (field string, verb byte, rest string, err error) {
 	i := 0
 	if strings.HasPrefix(s, "(") {
@@ -74,24 +78,25 @@ func percentField(s string) (field string, verb byte, rest string, err error) {
 	return s[:i], s[i], s[i+1:], nil
 }
 
-// percentValue is one value as a verb of C shows it. Go's own flags mean the same.
-func percentValue(flags string, verb byte, v any) (string, error) {
+// percentValue formats one value with a printf verb. Go's flags have the same meaning as
+// Python's.
+func (b *budget) percentValue(flags string, verb byte, v any) (string, error) {
 	width, _, _ := strings.Cut(strings.TrimLeft(flags, "#0- +"), ".")
 	if n, err := strconv.Atoi(width); width != "" && (err != nil || n > maxWidth) {
-		return "", errTooLarge
+		return "", errTooWide
 	}
 	switch verb {
 	case 's', 'r', 'a':
-		shown := text(v)
+		shown := b.text(v)
 		if verb != 's' {
-			shown = repr(v)
+			shown = b.repr(v)
 		}
 		return fmt.Sprintf("%"+strings.TrimLeft(flags, "#0 +")+"s", shown), nil
 	case 'c':
 		if n, ok := v.(int64); ok {
 			v = string(rune(n))
 		}
-		return fmt.Sprintf("%"+flags+"s", text(v)), nil
+		return fmt.Sprintf("%"+flags+"s", b.text(v)), nil
 	case 'd', 'i', 'u':
 		if f, ok := v.(float64); ok {
 			v = int64(f)
@@ -110,10 +115,10 @@ func percentValue(flags string, verb byte, v any) (string, error) {
 	default:
 		return "", errFormat
 	}
-	return "", fmt.Errorf("%%%c cannot show %s", verb, kindOf(v))
+	return "", fmt.Errorf("%%%c cannot format %s", verb, kindOf(v))
 }
 
-// digits is the flags with the precision that Python takes where none is given.
+// digits adds Python's default precision if flags has none.
 func digits(flags string) string {
 	if strings.Contains(flags, ".") {
 		return flags
@@ -121,18 +126,18 @@ func digits(flags string) string {
 	return flags + ".6"
 }
 
-// braces is format.format(...) in Python.
-func braces(format string, a arguments) (any, error) {
-	var b strings.Builder
+// braces implements Python's format.format(...).
+func (b *budget) braces(format string, a arguments) (any, error) {
+	var w strings.Builder
 	next := 0
 	for format != "" {
 		i := strings.IndexAny(format, "{}")
 		if i < 0 {
 			break
 		}
-		b.WriteString(format[:i])
+		w.WriteString(format[:i])
 		if strings.HasPrefix(format[i+1:], format[i:i+1]) { // {{ and }}
-			b.WriteByte(format[i])
+			w.WriteByte(format[i])
 			format = format[i+2:]
 			continue
 		}
@@ -147,27 +152,28 @@ func braces(format string, a arguments) (any, error) {
 			field = strconv.Itoa(next)
 			next++
 		}
-		v, err := bracesField(field, a)
+		v, err := b.bracesField(field, a)
 		if err != nil {
 			return nil, err
 		}
 		switch conversion {
 		case "r", "a":
-			v = repr(v)
+			v = b.repr(v)
 		case "s":
-			v = text(v)
+			v = b.text(v)
 		}
-		shown, err := bracesValue(spec, v)
+		shown, err := b.bracesValue(spec, v)
 		if err != nil {
 			return nil, err
 		}
-		b.WriteString(shown)
+		b.spend(len(shown))
+		w.WriteString(shown)
 	}
-	return b.String() + format, nil
+	return w.String() + format, nil
 }
 
-// bracesField finds what a field names: 0, name, and .x or [x] after it.
-func bracesField(field string, a arguments) (any, error) {
+// bracesField evaluates a field name: 0 or name, followed by .x or [x].
+func (b *budget) bracesField(field string, a arguments) (any, error) {
 	end := strings.IndexAny(field, ".[")
 	if end < 0 {
 		end = len(field)
@@ -198,15 +204,15 @@ func bracesField(field string, a arguments) (any, error) {
 		if n, err := strconv.ParseInt(key, 10, 64); err == nil {
 			index = n
 		}
-		v = item(v, index)
+		v = b.item(v, index)
 	}
 	return v, nil
 }
 
-// bracesValue shows a value by [[fill]align][sign][#][0][width][,][.precision][type].
-func bracesValue(spec string, v any) (string, error) {
+// bracesValue formats a value by [[fill]align][sign][#][0][width][,][.precision][type].
+func (b *budget) bracesValue(spec string, v any) (string, error) {
 	if spec == "" {
-		return text(v), nil
+		return b.text(v), nil
 	}
 	fill, align := " ", byte(0)
 	if _, size := utf8.DecodeRuneInString(spec); len(spec) > size && strings.IndexByte("<>=^", spec[size]) >= 0 {
@@ -226,13 +232,13 @@ func bracesValue(spec string, v any) (string, error) {
 	spec = spec[len(digits):]
 	width, err := strconv.Atoi("0" + digits)
 	if err != nil || width > maxWidth {
-		return "", errTooLarge
+		return "", errTooWide
 	}
 	group := ""
 	if spec != "" && (spec[0] == ',' || spec[0] == '_') {
 		group, spec = spec[:1], spec[1:]
 	}
-	body, numeric, err := bracesBody(strings.ReplaceAll(flags, "-", ""), spec, v)
+	body, numeric, err := b.bracesBody(strings.ReplaceAll(flags, "-", ""), spec, v)
 	if err != nil {
 		return "", err
 	}
@@ -245,25 +251,25 @@ func bracesValue(spec string, v any) (string, error) {
 	return pad(grouped(body, group), fill, align, width), nil
 }
 
-// bracesBody is a value before it is padded.
-func bracesBody(flags, spec string, v any) (body string, numeric bool, err error) {
+// bracesBody formats a value without padding.
+func (b *budget) bracesBody(flags, spec string, v any) (body string, numeric bool, err error) {
 	_, numeric = number(v)
 	if shown, ok := v.(string); ok && (spec == "" || spec[0] == '.' || spec == "s") {
-		body, err = percentValue(strings.TrimSuffix(spec, "s"), 's', shown)
+		body, err = b.percentValue(strings.TrimSuffix(spec, "s"), 's', shown)
 		return body, false, err
 	}
 	verb := byte('d')
 	_, isFloat := v.(float64)
 	switch {
 	case !numeric:
-		return "", false, fmt.Errorf("%s has no format", kindOf(v))
+		return "", false, fmt.Errorf("%s cannot be formatted", kindOf(v))
 	case spec != "" && strings.IndexByte("dxXoeEfFgG%", spec[len(spec)-1]) >= 0:
 		verb, spec = spec[len(spec)-1], spec[:len(spec)-1]
 	case isFloat && spec == "":
 		if f, _ := number(v); strings.Contains(flags, "+") && f >= 0 {
-			return "+" + text(v), true, nil
+			return "+" + b.text(v), true, nil
 		}
-		return text(v), true, nil
+		return b.text(v), true, nil
 	case isFloat:
 		verb = 'g'
 	}
@@ -272,14 +278,14 @@ func bracesBody(flags, spec string, v any) (body string, numeric bool, err error
 	}
 	if verb == '%' {
 		f, _ := number(v)
-		body, err = percentValue(flags+spec, 'f', f*100)
+		body, err = b.percentValue(flags+spec, 'f', f*100)
 		return body + "%", true, err
 	}
-	body, err = percentValue(flags+spec, verb, v)
+	body, err = b.percentValue(flags+spec, verb, v)
 	return body, true, err
 }
 
-// grouped puts a separator between each three digits before the point.
+// grouped inserts a separator between groups of three digits before the decimal point.
 func grouped(body, separator string) string {
 	if separator == "" {
 		return body

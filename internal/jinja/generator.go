@@ -2,15 +2,16 @@ package jinja
 
 import "errors"
 
-var errNoLength = errors.New("a generator has no length and no end: make it a list first")
+var errNoLength = errors.New("a generator has no length and no last item; convert it with the list filter")
 
-// A generator is a sequence that is made when somebody asks for its items, and
-// that has each item once. It is true even where it has none.
+// generator is a lazy sequence that yields each item once. A generator is true even if it
+// is empty.
 type generator struct {
-	next func() (v any, ok bool, err error)
+	depth int // generators that this one takes its items from
+	next  func() (v any, ok bool, err error)
 }
 
-// rest is the items that nobody has taken yet.
+// rest returns all items not yet taken.
 func (g *generator) rest() ([]any, error) {
 	var items []any
 	for {
@@ -22,11 +23,11 @@ func (g *generator) rest() ([]any, error) {
 	}
 }
 
-// lazily is a generator of items that are made all at once, on the first ask.
+// lazily returns a generator that computes all items at the first call of next.
 func lazily(items func() ([]any, error)) *generator {
 	var left []any
 	started := false
-	return &generator{func() (any, bool, error) {
+	return &generator{0, func() (any, bool, error) {
 		if !started {
 			started = true
 			var err error
@@ -43,21 +44,22 @@ func lazily(items func() ([]any, error)) *generator {
 	}}
 }
 
-// An eachFunc makes an item of another, or leaves it out.
+// eachFunc maps one item to another. keep is false if the item is dropped.
 type eachFunc func(v any) (out any, keep bool, err error)
 
-// mapped is a generator of what a function makes of the items of v. For a value
-// that is empty, none or zero there are no items, and no function is made.
-func mapped(v any, function func() (eachFunc, error)) *generator {
+// mapped returns a generator that applies a function to the items of v. If v is falsy
+// (empty, none or zero), there are no items and function is never called.
+func (b *budget) mapped(v any, function func() (eachFunc, error)) *generator {
 	if !truthy(v) {
 		return lazily(func() ([]any, error) { return nil, nil })
 	}
 	from, ok := v.(*generator)
 	if !ok {
-		from = lazily(func() ([]any, error) { return iterate(v) })
+		from = lazily(func() ([]any, error) { return b.iterate(v) })
 	}
+	checkDepth(from.depth)
 	var each eachFunc
-	return &generator{func() (any, bool, error) {
+	return &generator{from.depth + 1, func() (any, bool, error) {
 		if each == nil {
 			var err error
 			if each, err = function(); err != nil {
@@ -69,7 +71,10 @@ func mapped(v any, function func() (eachFunc, error)) *generator {
 			if !ok || err != nil {
 				return nil, false, err
 			}
+			b.value(v)
 			out, keep, err := each(v)
+			b.spend(itemCost)
+			b.value(out)
 			if keep || err != nil {
 				return out, err == nil, err
 			}

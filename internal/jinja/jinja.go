@@ -1,22 +1,27 @@
-// Package jinja renders the Jinja templates that chat models are published
-// with. It knows the part of the language they use, gives the same text as
-// Python's implementation, and an error for everything else: a template that
-// reads no files, runs no code and always ends.
+// Package jinja renders the Jinja templates of chat models. It supports the part of the
+// language those templates use and produces the same text as Python's implementation.
+// Anything else is an error. Templates cannot read files or run code, and rendering
+// always terminates with a bounded amount of memory.
 package jinja
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 )
 
-// A Template is a parsed template. It is safe for concurrent use.
+// Template is a parsed template. It is safe for concurrent use.
 type Template struct{ body []node }
 
-// Parse reads a template.
+// maxSource limits the size of a template in bytes. Templates of models have less than 50 KB.
+const maxSource = 1 << 20
+
+// Parse parses a template.
 func Parse(src string) (*Template, error) {
-	// A single newline at the end of a template is not part of it.
+	if len(src) > maxSource {
+		return nil, fmt.Errorf("parse template: larger than %d MiB", maxSource>>20)
+	}
+	// Jinja ignores a single newline at the end of a template.
 	src = strings.ReplaceAll(strings.ReplaceAll(src, "\r\n", "\n"), "\r", "\n")
 	src = strings.TrimSuffix(src, "\n")
 	tokens, err := lex(src)
@@ -30,46 +35,43 @@ func Parse(src string) (*Template, error) {
 	return &Template{body}, nil
 }
 
-// Render renders the template with variables: nil, bool, int, float64, string,
-// []any and *Dict values. strftime_now tells the time now.
+// Render renders the template with variables: nil, bool, int, float64, string, []any and
+// *Dict values. now is the result of strftime_now.
 func (t *Template) Render(variables map[string]any, now time.Time) (string, error) {
 	s := &state{
-		scope: &scope{values: map[string]any{}},
-		out:   &strings.Builder{},
-		steps: new(int),
-		now:   now,
+		budget: newBudget(variables),
+		scope:  &scope{values: map[string]any{}},
+		out:    &strings.Builder{},
+		steps:  new(int),
+		now:    now,
 	}
 	for name, v := range variables {
 		s.scope.values[name] = fromGo(v)
 	}
-	if err := s.render(t.body); err != nil {
+	if err := s.run(t.body); err != nil {
 		return "", fmt.Errorf("render template: %w", err)
 	}
 	return s.out.String(), nil
 }
 
-const (
-	// maxSteps bounds the work of one rendering. A long conversation takes
-	// some hundred steps a message.
-	maxSteps = 5_000_000
-	// maxOutput bounds what one rendering makes, in bytes.
-	maxOutput = 1 << 26
-)
+func (s *state) run(body []node) (err error) {
+	defer recovered(&err)
+	return s.render(body)
+}
 
-var (
-	errTooLong  = errors.New("the template runs too long")
-	errTooLarge = errors.New("the template writes too much")
-)
+// maxSteps limits the work of one rendering. A long conversation takes a few hundred
+// steps per message.
+const maxSteps = 2_000_000
 
-// A scope is the variables of a block. What it does not have it looks up
-// outside.
+// scope holds the variables of a block. A name not found here is looked up in outer.
 type scope struct {
 	values map[string]any
 	outer  *scope
 }
 
-func (s *scope) get(name string) (any, bool) {
+func (s *scope) get(name string, b *budget) (any, bool) {
 	for ; s != nil; s = s.outer {
+		b.spend(1)
 		if v, ok := s.values[name]; ok {
 			return v, true
 		}
@@ -77,8 +79,9 @@ func (s *scope) get(name string) (any, bool) {
 	return nil, false
 }
 
-// state is a rendering under way.
+// state is the state of one rendering.
 type state struct {
+	*budget
 	scope *scope
 	out   *strings.Builder
 	steps *int
@@ -86,22 +89,25 @@ type state struct {
 	now   time.Time
 }
 
-// inner is the state of a block with variables of its own.
+// inner returns the state of a nested block with its own variables.
 func (s *state) inner() *state {
 	inner := *s
 	inner.scope = &scope{values: map[string]any{}, outer: s.scope}
 	return &inner
 }
 
-// step counts work, so that every rendering ends.
+// step counts statements, calls and iterations, so that every rendering terminates.
 func (s *state) step() error {
 	if *s.steps++; *s.steps > maxSteps {
 		return errTooLong
 	}
-	if s.out.Len() > maxOutput {
-		return errTooLarge
-	}
 	return nil
+}
+
+// write appends to the output.
+func (s *state) write(text string) {
+	s.spend(len(text))
+	s.out.WriteString(text)
 }
 
 func (s *state) render(nodes []node) error {

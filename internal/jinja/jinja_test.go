@@ -10,11 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// beyond are templates that Python renders and this package refuses.
+// beyond lists templates Python renders and this package rejects.
 var beyond = []string{"joiner", "batch"}
 
-// ahead are templates that this package renders and plain jinja2 refuses:
-// servers add the statement.
+// ahead lists templates this package renders and plain jinja2 rejects, because servers
+// add the statement.
 var ahead = []string{"{% generation %}"}
 
 func containsAny(s string, parts []string) bool {
@@ -26,7 +26,8 @@ func containsAny(s string, parts []string) bool {
 	return false
 }
 
-// cases.json was made by Python's jinja2, with testdata/cases.py.
+// TestSameAsPython compares with cases.json, which testdata/cases.py generates with
+// Python's jinja2.
 func TestSameAsPython(t *testing.T) {
 	data, err := os.ReadFile("testdata/cases.json")
 	if err != nil {
@@ -49,7 +50,7 @@ func TestSameAsPython(t *testing.T) {
 	}
 	variables := map[string]any{}
 	for _, k := range d.keys {
-		variables[text(k)] = d.values[k]
+		variables[newBudget(nil).text(k)] = d.values[k]
 	}
 	now := time.Date(2026, 11, 5, 9, 7, 3, 0, time.UTC)
 	for _, c := range file.Cases {
@@ -83,7 +84,7 @@ func render(source string, variables map[string]any, now time.Time) (string, err
 
 func TestRaiseSaysWhatTheTemplateSays(t *testing.T) {
 	_, err := render("{{ raise_exception('a system message is not allowed') }}", nil, time.Time{})
-	if want := "the template refuses: a system message is not allowed"; err == nil || !strings.HasSuffix(err.Error(), want) {
+	if want := "the template rejects the conversation: a system message is not allowed"; err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
@@ -97,7 +98,7 @@ func TestGoValues(t *testing.T) {
 	}
 }
 
-// Some servers have filters that read JSON, and jinja2 has none.
+// TestFromJSON covers the JSON filters of some servers. jinja2 has no such filters.
 func TestFromJSON(t *testing.T) {
 	got, err := render(`{{ '{"b": [1, 2.5], "a": null}' | from_json }} {{ ('[1, "x"]' | fromjson)[1] }}`, nil, time.Time{})
 	if want := "{'b': [1, 2.5], 'a': None} x"; got != want || err != nil {
@@ -110,7 +111,7 @@ func TestFromJSON(t *testing.T) {
 	}
 }
 
-// A template can ask for more work than any server would do.
+// TestLimits checks templates that would need unreasonable time or memory.
 func TestLimits(t *testing.T) {
 	for name, source := range map[string]string{
 		"long loop":    "{% for a in range(99999) %}{% for b in range(99999) %}x{% endfor %}{% endfor %}",
@@ -145,8 +146,13 @@ func FuzzTemplate(f *testing.F) {
 	for _, c := range file.Cases {
 		f.Add(c.Template)
 	}
+	for _, source := range bombs {
+		if !testing.Short() {
+			f.Add(source)
+		}
+	}
 	f.Fuzz(func(_ *testing.T, source string) {
-		// Loops within loops take their time before the limit strikes.
+		// Templates in which each step takes long need many seconds to reach the limit.
 		if strings.Count(source, "for") > 2 || strings.Contains(source, "macro") {
 			return
 		}

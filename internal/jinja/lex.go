@@ -11,7 +11,7 @@ import (
 type tokenKind uint8
 
 const (
-	tokText     tokenKind = iota // outside of delimiters
+	tokText     tokenKind = iota // text outside delimiters
 	tokPrint                     // {{
 	tokPrintEnd                  // }}
 	tokStmt                      // {%
@@ -26,12 +26,12 @@ const (
 
 type token struct {
 	kind tokenKind
-	text string // of a string, what it stands for
-	pos  int    // in the source
+	text string // for a string, its unescaped value
+	pos  int    // offset in the source
 }
 
-// A lexer cuts a template into tokens. White space around blocks goes as with
-// trim_blocks and lstrip_blocks, which is how chat templates are rendered.
+// lexer splits a template into tokens. It handles white space around blocks as with
+// trim_blocks and lstrip_blocks, which servers set for chat templates.
 type lexer struct {
 	src    string
 	pos    int
@@ -53,14 +53,14 @@ func (l *lexer) emit(kind tokenKind, text string) {
 	l.tokens = append(l.tokens, token{kind, text, l.pos})
 }
 
-// lineAt is the line of a place in the source.
+// lineAt returns the line number of an offset in the source.
 func lineAt(src string, pos int) int { return 1 + strings.Count(src[:min(pos, len(src))], "\n") }
 
 func (l *lexer) errorf(format string, args ...any) error {
 	return fmt.Errorf("line %d: %s", lineAt(l.src, l.pos), fmt.Sprintf(format, args...))
 }
 
-// text reads text up to the next delimiter, and what is between the delimiters.
+// text reads the text up to the next delimiter, then the block inside the delimiters.
 func (l *lexer) text() error {
 	rest := l.src[l.pos:]
 	open := nextOpen(rest)
@@ -101,7 +101,7 @@ func (l *lexer) text() error {
 	return l.block(tokStmtEnd, "%}")
 }
 
-// nextOpen is where the next delimiter opens.
+// nextOpen returns the offset of the next opening delimiter, or -1.
 func nextOpen(s string) int {
 	for i := 0; ; i++ {
 		j := strings.IndexByte(s[i:], '{')
@@ -115,7 +115,7 @@ func nextOpen(s string) int {
 	}
 }
 
-// stripLine drops the spaces before a block that is the first on its line.
+// stripLine removes the spaces before a block at the start of a line.
 func (l *lexer) stripLine(text string) string {
 	line := strings.LastIndexByte(text, '\n') + 1
 	first := line > 0 || l.pos == 0 || l.src[l.pos-1] == '\n'
@@ -125,7 +125,7 @@ func (l *lexer) stripLine(text string) string {
 	return text
 }
 
-// after drops the newline after a block, or all white space after a minus.
+// after skips the newline after a block, or all white space after a minus sign.
 func (l *lexer) after(minus, plus, trimNewline bool) {
 	switch {
 	case minus:
@@ -146,17 +146,18 @@ func (l *lexer) comment() error {
 	return nil
 }
 
-// A raw block. Unlike after other blocks, the newline after its start stays.
+// These expressions match a raw block. Unlike other blocks, raw keeps the newline after
+// its start.
 var (
 	rawStart = regexp.MustCompile(`^\s*raw\s*(-%\}\s*|%\})`)
 	rawEnd   = regexp.MustCompile(`\{%([-+]?)\s*endraw\s*(\+%\}|-%\}\s*|%\}\n?)`)
 )
 
-// raw reads {% raw %} ... {% endraw %}, if that is next.
+// raw reads {% raw %} ... {% endraw %} and reports whether there is one here.
 func (l *lexer) raw() bool {
 	start := len(rawStart.FindString(l.src[l.pos:]))
 	if start == 0 {
-		return false // without a look at the whole rest, which every block would take
+		return false // avoid searching the remaining source for every block
 	}
 	body := l.src[l.pos+start:]
 	end := rawEnd.FindStringSubmatchIndex(body)
@@ -176,7 +177,7 @@ func (l *lexer) raw() bool {
 	return true
 }
 
-// operators, longest first.
+// operators are sorted so that no operator hides a longer one.
 var operators = []string{
 	"//", "**", "==", "!=", "<=", ">=", "+", "-", "*", "/", "%", "~", "<", ">", "=",
 	"(", ")", "[", "]", "{", "}", ",", ":", ".", "|",
@@ -217,7 +218,7 @@ func (l *lexer) block(endKind tokenKind, end string) error {
 	}
 }
 
-// one reads one token; it returns its text if it is an operator.
+// one reads one token. It returns the text of an operator, otherwise "".
 func (l *lexer) one() (string, error) {
 	rest := l.src[l.pos:]
 	c, _ := utf8.DecodeRuneInString(rest)
@@ -292,8 +293,8 @@ func (l *lexer) quoted(quote byte) error {
 	return l.errorf("string is not closed")
 }
 
-// writeEscape writes what the escape s (after its backslash) stands for and
-// returns how many bytes beyond the first it takes.
+// writeEscape writes the character for the escape s (without its backslash) and returns
+// the number of bytes used after the first.
 func writeEscape(b *strings.Builder, s string) int {
 	if i := strings.IndexByte(`\'"abfnrtv0`, s[0]); i >= 0 {
 		b.WriteByte("\\'\"\a\b\f\n\r\t\v\x00"[i])

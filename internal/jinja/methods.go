@@ -8,14 +8,15 @@ import (
 	"unicode"
 )
 
-// method is a method of a string, list or mapping; nil where it has none.
+// method returns a method of a string, list or mapping, or nil if there is no such
+// method.
 func method(of any, name string) *callable {
 	var f func(args arguments) (any, error)
 	switch of := of.(type) {
 	case string:
 		m := stringMethods[name]
-		if name == "format" { // it looks up methods itself
-			m = braces
+		if name == "format" { // braces looks up methods itself
+			m = func(s string, a arguments) (any, error) { return a.braces(s, a) }
 		}
 		if m != nil {
 			f = func(a arguments) (any, error) { return m(of, a) }
@@ -32,8 +33,9 @@ func method(of any, name string) *callable {
 	if f == nil {
 		return nil
 	}
-	return &callable{name, func(_ *state, args []any, kwargs map[string]any) (any, error) {
-		v, err := f(arguments{args, kwargs})
+	return &callable{name, func(s *state, args []any, kwargs map[string]any) (any, error) {
+		s.value(of)
+		v, err := f(arguments{s.budget, args, kwargs})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -41,20 +43,20 @@ func method(of any, name string) *callable {
 	}}
 }
 
-// isPythonSpace is what str.strip takes for white space.
+// isPythonSpace reports whether str.strip removes r.
 func isPythonSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
 
 type stringMethod func(s string, a arguments) (any, error)
 
 var stringMethods = map[string]stringMethod{
 	"strip": func(s string, a arguments) (any, error) {
-		return strip(s, a, strings.TrimFunc, strings.Trim), nil
+		return strip(s, a, strings.TrimFunc), nil
 	},
 	"lstrip": func(s string, a arguments) (any, error) {
-		return strip(s, a, strings.TrimLeftFunc, strings.TrimLeft), nil
+		return strip(s, a, strings.TrimLeftFunc), nil
 	},
 	"rstrip": func(s string, a arguments) (any, error) {
-		return strip(s, a, strings.TrimRightFunc, strings.TrimRight), nil
+		return strip(s, a, strings.TrimRightFunc), nil
 	},
 	"upper":      func(s string, _ arguments) (any, error) { return strings.ToUpper(s), nil },
 	"lower":      func(s string, _ arguments) (any, error) { return strings.ToLower(s), nil },
@@ -63,21 +65,21 @@ var stringMethods = map[string]stringMethod{
 	"startswith": func(s string, a arguments) (any, error) { return affix(s, a, strings.HasPrefix) },
 	"endswith":   func(s string, a arguments) (any, error) { return affix(s, a, strings.HasSuffix) },
 	"removeprefix": func(s string, a arguments) (any, error) {
-		return strings.TrimPrefix(s, text(a.get(0, "prefix", ""))), nil
+		return strings.TrimPrefix(s, a.text(a.get(0, "prefix", ""))), nil
 	},
 	"removesuffix": func(s string, a arguments) (any, error) {
-		return strings.TrimSuffix(s, text(a.get(0, "suffix", ""))), nil
+		return strings.TrimSuffix(s, a.text(a.get(0, "suffix", ""))), nil
 	},
 	"replace": func(s string, a arguments) (any, error) { return filterReplace(nil, s, a) },
 	"split":   func(s string, a arguments) (any, error) { return split(s, a, false) },
 	"rsplit":  func(s string, a arguments) (any, error) { return split(s, a, true) },
 	"join": func(s string, a arguments) (any, error) {
-		items, err := iterate(a.get(0, "iterable", nil))
+		items, err := a.iterate(a.get(0, "iterable", nil))
 		parts := make([]string, len(items))
 		for i, it := range items {
-			parts[i] = text(it)
+			parts[i] = a.text(it)
 		}
-		return strings.Join(parts, s), err
+		return a.join(parts, s), err
 	},
 	"find":  func(s string, a arguments) (any, error) { return find(s, a, strings.Index), nil },
 	"rfind": func(s string, a arguments) (any, error) { return find(s, a, strings.LastIndex), nil },
@@ -88,7 +90,7 @@ var stringMethods = map[string]stringMethod{
 		return nil, errors.New("substring not found")
 	},
 	"count": func(s string, a arguments) (any, error) {
-		return int64(strings.Count(s, text(a.get(0, "sub", "")))), nil
+		return int64(strings.Count(s, a.text(a.get(0, "sub", "")))), nil
 	},
 	"splitlines": splitLines,
 	"isdigit":    func(s string, _ arguments) (any, error) { return s != "" && !strings.ContainsFunc(s, notDigit), nil },
@@ -104,33 +106,43 @@ var stringMethods = map[string]stringMethod{
 
 func notDigit(r rune) bool { return !unicode.IsDigit(r) }
 
-func strip(s string, a arguments, spaces func(string, func(rune) bool) string, chars func(string, string) string) string {
+func strip(s string, a arguments, trim func(string, func(rune) bool) string) string {
 	if set, ok := a.get(0, "chars", nil).(string); ok {
-		return chars(s, set)
+		return trim(s, in(set))
 	}
-	return spaces(s, isPythonSpace)
+	return trim(s, isPythonSpace)
 }
 
-// affix says whether s has the prefix or suffix, or one of a tuple of them.
+// in returns a function that reports whether a character is one of chars. It takes the same time for any number of
+// chars.
+func in(chars string) func(rune) bool {
+	set := map[rune]bool{}
+	for _, r := range chars {
+		set[r] = true
+	}
+	return func(r rune) bool { return set[r] }
+}
+
+// affix reports whether s starts or ends with a text, or with one of a tuple of texts.
 func affix(s string, a arguments, has func(string, string) bool) (any, error) {
 	switch v := a.get(0, "prefix", nil).(type) {
 	case string:
 		return has(s, v), nil
 	case *list:
-		return slices.ContainsFunc(v.items, func(p any) bool { return has(s, text(p)) }), nil
+		return slices.ContainsFunc(v.items, func(p any) bool { return has(s, a.text(p)) }), nil
 	}
 	return nil, errors.New("a string is needed")
 }
 
 func find(s string, a arguments, index func(string, string) int) int64 {
-	i := index(s, text(a.get(0, "sub", "")))
+	i := index(s, a.text(a.get(0, "sub", "")))
 	if i < 0 {
 		return -1
 	}
 	return int64(len([]rune(s[:i])))
 }
 
-// split cuts a string at a separator, or at white space where none is given.
+// split splits a string at a separator, or at white space if no separator is given.
 func split(s string, a arguments, fromRight bool) (any, error) {
 	limit := -1
 	if n, ok := integer(a.get(1, "maxsplit", nil)); ok && n >= 0 {
@@ -138,6 +150,7 @@ func split(s string, a arguments, fromRight bool) (any, error) {
 	}
 	var parts []string
 	separator, ok := a.get(0, "sep", nil).(string)
+	a.spend(itemCost * len(s)) // the parts, and a copy of the text
 	switch {
 	case ok && separator == "":
 		return nil, errors.New("empty separator")
@@ -162,7 +175,7 @@ func splitSpaces(s string, limit int, fromRight bool) []string {
 		return fields
 	}
 	var parts []string
-	// The part that is left over keeps the white space at its far end.
+	// The last part keeps the white space at its far end.
 	if fromRight {
 		s = strings.TrimRightFunc(s, isPythonSpace)
 	} else {
@@ -186,11 +199,12 @@ func splitSpaces(s string, limit int, fromRight bool) []string {
 	return parts
 }
 
-func splitLines(s string, _ arguments) (any, error) {
+func splitLines(s string, a arguments) (any, error) {
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
 	if s = strings.TrimSuffix(s, "\n"); s == "" {
 		return &list{items: []any{}}, nil
 	}
+	a.spendTimes(strings.Count(s, "\n"), 2*itemCost)
 	return stringList(strings.Split(s, "\n")), nil
 }
 
@@ -220,14 +234,14 @@ var dictMethods = map[string]dictMethod{
 		}
 		return l, nil
 	},
-	"items": func(d *Dict, _ arguments) (any, error) { return dictItems(d), nil },
+	"items": func(d *Dict, a arguments) (any, error) { return a.dictItems(d), nil },
 }
 
 type listMethod func(l *list, a arguments) (any, error)
 
 var listMethods = map[string]listMethod{
 	"index": func(l *list, a arguments) (any, error) {
-		i := slices.IndexFunc(l.items, func(v any) bool { return equal(v, a.get(0, "value", nil)) })
+		i := slices.IndexFunc(l.items, func(v any) bool { return a.equal(v, a.get(0, "value", nil)) })
 		if i < 0 {
 			return nil, errors.New("the value is not in the list")
 		}
@@ -236,7 +250,7 @@ var listMethods = map[string]listMethod{
 	"count": func(l *list, a arguments) (any, error) {
 		n := int64(0)
 		for _, v := range l.items {
-			if equal(v, a.get(0, "value", nil)) {
+			if a.equal(v, a.get(0, "value", nil)) {
 				n++
 			}
 		}

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// maxDepth bounds how deep blocks, expressions and macro calls nest, so that a
-// broken template is an error and not the end of the process.
+// maxDepth limits the nesting of blocks, expressions and macro calls, so that a broken
+// template causes an error instead of a stack overflow.
 const maxDepth = 200
 
 type parser struct {
@@ -17,11 +17,11 @@ type parser struct {
 	depth  int
 }
 
-// A syntaxError is what the parser panics with, so that not every step down the
-// grammar has to hand it on. It never leaves parse.
+// syntaxError is the panic value of the parser. Panicking saves an error return in every
+// grammar function. parse recovers it.
 type syntaxError struct{ error }
 
-// parse reads the tokens of a template.
+// parse parses the tokens of a template.
 func parse(src string, tokens []token) (nodes []node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -51,7 +51,7 @@ func (p *parser) next() token {
 	return t
 }
 
-// op consumes an operator if it is next.
+// op consumes the operator text if it is next.
 func (p *parser) op(text string) bool {
 	if t := p.peek(); t.kind == tokOp && t.text == text {
 		p.pos++
@@ -60,7 +60,7 @@ func (p *parser) op(text string) bool {
 	return false
 }
 
-// word consumes a name if it is next.
+// word consumes the name text if it is next.
 func (p *parser) word(text string) bool {
 	if t := p.peek(); t.kind == tokName && t.text == text {
 		p.pos++
@@ -75,7 +75,7 @@ func (p *parser) expectOp(text string) {
 	}
 }
 
-// expect consumes a token of a kind and returns its text.
+// expect consumes a token of the given kind and returns its text.
 func (p *parser) expect(kind tokenKind, what string) string {
 	if t := p.peek(); t.kind != kind {
 		p.fail("expected %s, found %q", what, t.text)
@@ -85,7 +85,7 @@ func (p *parser) expect(kind tokenKind, what string) string {
 
 func (p *parser) stmtEnd() { p.expect(tokStmtEnd, "the end of the statement") }
 
-// enter and leave count how deep the template nests.
+// enter and leave track the nesting depth.
 func (p *parser) enter() {
 	if p.depth++; p.depth > maxDepth {
 		p.fail("nested deeper than %d", maxDepth)
@@ -94,8 +94,8 @@ func (p *parser) enter() {
 
 func (p *parser) leave() { p.depth-- }
 
-// body reads nodes up to a statement that starts with one of the words, which
-// it consumes and returns.
+// body parses nodes up to a statement that starts with one of the words in until. It
+// consumes and returns that word.
 func (p *parser) body(until ...string) ([]node, string) {
 	p.enter()
 	defer p.leave()
@@ -115,15 +115,14 @@ func (p *parser) body(until ...string) ([]node, string) {
 	}
 }
 
-// block reads the end of a statement, and all up to the one that ends its
-// block.
+// block parses the end of a statement and the nodes up to the matching end statement.
 func (p *parser) block(end string) []node {
 	p.stmtEnd()
 	nodes, _ := p.body(end)
 	return nodes
 }
 
-// node reads text, a print or a statement.
+// node parses text, a print or a statement.
 func (p *parser) node() node {
 	switch t := p.next(); t.kind {
 	case tokText:
@@ -142,7 +141,7 @@ func (p *parser) node() node {
 	}
 }
 
-// statement reads a statement up to its end.
+// statement parses a statement after its name.
 func (p *parser) statement(name string) node {
 	switch name {
 	case "if":
@@ -191,7 +190,7 @@ func (p *parser) forStatement() node {
 	if !p.word("in") {
 		p.fail("expected in, found %q", p.peek().text)
 	}
-	// Without the ternary, whose "if" would swallow that of the loop.
+	// p.or does not parse a ternary, which would consume the loop's own "if".
 	n.over = p.or()
 	if p.word("if") {
 		n.filter = p.expression()
@@ -207,7 +206,7 @@ func (p *parser) forStatement() node {
 	return n
 }
 
-// targets reads a, b or (a, b), where a set may have attributes.
+// targets parses a, b or (a, b). If attributes is set, targets may be attributes.
 func (p *parser) targets(attributes bool) (all []target) {
 	paren := p.op("(")
 	for {
@@ -237,7 +236,7 @@ func (p *parser) setStatement() node {
 	return n
 }
 
-// tuple reads an expression, or several with commas between.
+// tuple parses one expression, or several separated by commas.
 func (p *parser) tuple() expr {
 	first := p.expression()
 	if !p.op(",") {
@@ -261,7 +260,7 @@ func (p *parser) macroStatement() node {
 	return n
 }
 
-// params reads the parameters of a macro after the opening parenthesis.
+// params parses the parameters of a macro after the opening parenthesis.
 func (p *parser) params(n *macroNode) {
 	for !p.op(")") {
 		n.params = append(n.params, p.expect(tokName, "a parameter"))

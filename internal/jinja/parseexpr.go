@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// expression reads a ternary: a if b else c.
+// expression parses a ternary: a if b else c.
 func (p *parser) expression() expr {
 	p.enter()
 	defer p.leave()
@@ -29,7 +29,7 @@ func (p *parser) and() expr {
 	return p.leftAssociative(p.not, func() (string, bool) { return "and", p.word("and") })
 }
 
-// leftAssociative reads operands with operators between them.
+// leftAssociative parses operands separated by operators.
 func (p *parser) leftAssociative(operand func() expr, operator func() (string, bool)) expr {
 	left := operand()
 	for {
@@ -97,13 +97,12 @@ func (p *parser) concat() expr { return p.leftAssociative(p.product, p.oneOf("~"
 
 func (p *parser) product() expr { return p.leftAssociative(p.power, p.oneOf("*", "//", "/", "%")) }
 
-// power binds less tightly than a sign: -2 ** 2 is 4 here.
+// power binds less tightly than a sign: -2 ** 2 is 4 in Jinja.
 func (p *parser) power() expr {
 	return p.leftAssociative(func() expr { return p.postfixFilters(p.unary()) }, p.oneOf("**"))
 }
 
-// unary reads signs, a value, and what follows it. Filters apply to the value
-// with its sign.
+// unary parses signs, a value and its postfixes. Filters apply to the signed value.
 func (p *parser) unary() expr { return p.postfix(p.signed()) }
 
 func (p *parser) signed() expr {
@@ -120,7 +119,7 @@ func (p *parser) primary() expr {
 	t := p.next()
 	switch t.kind {
 	case tokString:
-		var text strings.Builder // neighbouring strings are one
+		var text strings.Builder // adjacent strings are concatenated
 		for text.WriteString(t.text); p.peek().kind == tokString; {
 			text.WriteString(p.next().text)
 		}
@@ -165,7 +164,7 @@ func (p *parser) integer(text string) expr {
 	return &literal{n}
 }
 
-// parenthesized reads (a) or a tuple.
+// parenthesized parses (a) or a tuple.
 func (p *parser) parenthesized() expr {
 	if p.op(")") {
 		return &listExpr{tuple: true}
@@ -178,7 +177,7 @@ func (p *parser) parenthesized() expr {
 	return &listExpr{append([]expr{first}, p.items(")")...), true}
 }
 
-// items reads expressions up to the closing bracket.
+// items parses expressions up to the closing bracket.
 func (p *parser) items(end string) []expr {
 	var items []expr
 	for !p.op(end) {
@@ -205,7 +204,7 @@ func (p *parser) dict() expr {
 	return d
 }
 
-// postfix reads attributes, subscripts and calls.
+// postfix parses attributes, subscripts and calls.
 func (p *parser) postfix(value expr) expr {
 	for {
 		switch {
@@ -230,7 +229,7 @@ func (p *parser) postfix(value expr) expr {
 	}
 }
 
-// subscript reads [i] or [a:b:c] after the bracket.
+// subscript parses [i] or [a:b:c] after the opening bracket.
 func (p *parser) subscript(of expr) expr {
 	var bounds [3]expr
 	colons := 0
@@ -255,7 +254,7 @@ func (p *parser) subscript(of expr) expr {
 	return &subscript{of, bounds[0]}
 }
 
-// args reads arguments after the opening parenthesis.
+// args parses arguments after the opening parenthesis.
 func (p *parser) args() (args []expr, kwargs []kwarg) {
 	for !p.op(")") {
 		if t := p.peek(); t.kind == tokName && p.tokens[p.pos+1].kind == tokOp && p.tokens[p.pos+1].text == "=" {
@@ -272,7 +271,7 @@ func (p *parser) args() (args []expr, kwargs []kwarg) {
 	return args, kwargs
 }
 
-// postfixFilters reads | filter, is test, and what may follow them.
+// postfixFilters parses "| filter" and "is test", and the postfixes after them.
 func (p *parser) postfixFilters(value expr) expr {
 	for {
 		switch {
@@ -286,7 +285,7 @@ func (p *parser) postfixFilters(value expr) expr {
 	}
 }
 
-// filterCall reads the name of a filter and its arguments.
+// filterCall parses the name of a filter and its arguments.
 func (p *parser) filterCall() filterCall {
 	f := filterCall{name: p.expect(tokName, "a filter")}
 	if p.op("(") {
@@ -295,7 +294,7 @@ func (p *parser) filterCall() filterCall {
 	return f
 }
 
-// filterCalls reads | filter | filter, as a block has them.
+// filterCalls parses the filters of a block: | filter | filter.
 func (p *parser) filterCalls() []filterCall {
 	var all []filterCall
 	for p.op("|") {
@@ -304,7 +303,7 @@ func (p *parser) filterCalls() []filterCall {
 	return all
 }
 
-// test reads what follows is.
+// test parses a test after "is".
 func (p *parser) test(value expr) expr {
 	t := &testExpr{value: value, negated: p.word("not")}
 	t.name = p.expect(tokName, "a test")

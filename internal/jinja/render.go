@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"strings"
 )
 
 func (n *textNode) render(s *state) error {
-	s.out.WriteString(n.text)
+	s.write(n.text)
 	return nil
 }
 
@@ -17,7 +18,7 @@ func (n *printNode) render(s *state) error {
 	if err != nil {
 		return fmt.Errorf("line %d: %w", n.line, err)
 	}
-	s.out.WriteString(text(v))
+	s.write(s.text(v))
 	return nil
 }
 
@@ -42,7 +43,7 @@ func (n *forNode) render(s *state) error {
 	if err != nil {
 		return err
 	}
-	items, err := iterate(over)
+	items, err := s.iterate(over)
 	if err != nil {
 		return err
 	}
@@ -53,7 +54,10 @@ func (n *forNode) render(s *state) error {
 		return s.render(n.orElse)
 	}
 	for i := range items {
-		// Each round starts with none of the variables of the last.
+		if err := s.step(); err != nil {
+			return err
+		}
+		// Each iteration starts without the variables of the previous iteration.
 		inner := s.inner()
 		if err := inner.assign(n.targets, items[i]); err != nil {
 			return err
@@ -70,13 +74,16 @@ func (n *forNode) render(s *state) error {
 	return nil
 }
 
-// filtered is the items that the if of the loop lets through.
+// filtered returns the items that pass the loop's "if".
 func (n *forNode) filtered(s *state, items []any) ([]any, error) {
 	if n.filter == nil {
 		return items, nil
 	}
 	var kept []any
 	for _, v := range items {
+		if err := s.step(); err != nil {
+			return nil, err
+		}
 		inner := s.inner()
 		if err := inner.assign(n.targets, v); err != nil {
 			return nil, err
@@ -92,12 +99,12 @@ func (n *forNode) filtered(s *state, items []any) ([]any, error) {
 	return kept, nil
 }
 
-// assign sets one target to a value, or several to its items.
+// assign sets one target to the value, or several targets to the items of the value.
 func (s *state) assign(targets []target, value any) error {
 	if len(targets) == 1 {
 		return s.set(targets[0], value)
 	}
-	items, err := iterate(value)
+	items, err := s.iterate(value)
 	if err != nil {
 		return err
 	}
@@ -112,13 +119,13 @@ func (s *state) assign(targets []target, value any) error {
 	return nil
 }
 
-// A loop is the variable of that name inside a loop.
+// loop is the "loop" variable inside a for block.
 type loop struct {
 	items []any
 	i     int
 }
 
-// get is an attribute of the loop.
+// get returns an attribute of the loop.
 func (l *loop) get(name string) any {
 	n := len(l.items)
 	switch name {
@@ -196,10 +203,10 @@ func (s *state) set(to target, v any) error {
 		s.scope.values[to.name] = v
 		return nil
 	}
-	of, _ := s.scope.get(to.name)
+	of, _ := s.scope.get(to.name, s.budget)
 	ns, ok := of.(*namespace)
 	if !ok {
-		return fmt.Errorf("%s is no namespace, and %s.%s cannot be set", to.name, to.name, to.attribute)
+		return fmt.Errorf("%s is not a namespace, so %s.%s cannot be set", to.name, to.name, to.attribute)
 	}
 	ns.values[to.attribute] = v
 	return nil
@@ -210,7 +217,7 @@ func (n *macroNode) render(s *state) error {
 	return nil
 }
 
-// callable is the macro as a function that sees the variables around it.
+// callable returns the macro as a function that sees the variables of its definition.
 func (n *macroNode) callable(defined *state) *callable {
 	around := defined.scope
 	return &callable{n.name, func(s *state, args []any, kwargs map[string]any) (any, error) {
@@ -253,7 +260,7 @@ func (n *callNode) render(s *state) error {
 	if err != nil {
 		return err
 	}
-	s.out.WriteString(text(v))
+	s.write(s.text(v))
 	return nil
 }
 
@@ -266,7 +273,7 @@ func (n *filterNode) render(s *state) error {
 	if err != nil {
 		return err
 	}
-	s.out.WriteString(text(v))
+	s.write(s.text(v))
 	return nil
 }
 
@@ -274,10 +281,10 @@ func (n *groupNode) render(s *state) error { return s.inner().render(n.body) }
 
 func (n *loopNode) render(*state) error { return n.exit }
 
-// maxRange bounds range(), as Python's sandbox does.
+// maxRange limits range(), as Python's sandbox does.
 const maxRange = 100_000
 
-// globals are the functions every template has.
+// globals are the functions available to every template.
 var globals = map[string]*callable{
 	"range":           {"range", callRange},
 	"namespace":       {"namespace", callNamespace},
@@ -286,7 +293,7 @@ var globals = map[string]*callable{
 	"strftime_now":    {"strftime_now", callStrftime},
 }
 
-func callRange(_ *state, args []any, _ map[string]any) (any, error) {
+func callRange(s *state, args []any, _ map[string]any) (any, error) {
 	bounds := []int64{0, 0, 1}
 	for i, a := range args {
 		n, ok := integer(a)
@@ -300,24 +307,30 @@ func callRange(_ *state, args []any, _ map[string]any) (any, error) {
 	}
 	start, stop, step := bounds[0], bounds[1], bounds[2]
 	if step == 0 || len(args) == 0 {
-		return nil, errors.New("range needs an end, and a step that is not zero")
+		return nil, errors.New("range needs an end and a nonzero step")
 	}
-	if (float64(stop)-float64(start))/float64(step) > maxRange {
+	n := math.Ceil((float64(stop) - float64(start)) / float64(step))
+	if n > maxRange {
 		return nil, fmt.Errorf("range is longer than %d", maxRange)
 	}
+	s.spend(itemCost * int(max(n, 0)))
 	l := &list{items: []any{}}
 	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
 		l.items = append(l.items, i)
+		if step > 0 && i > math.MaxInt64-step || step < 0 && i < math.MinInt64-step {
+			break
+		}
 	}
 	return l, nil
 }
 
-func callNamespace(_ *state, args []any, kwargs map[string]any) (any, error) {
+func callNamespace(s *state, args []any, kwargs map[string]any) (any, error) {
+	s.spend(entryCost * len(kwargs))
 	ns := &namespace{map[string]any{}}
 	for _, a := range args {
 		if d, ok := a.(*Dict); ok {
 			for _, k := range d.keys {
-				ns.values[text(k)] = d.values[k]
+				ns.values[s.text(k)] = d.values[k]
 			}
 		}
 	}
@@ -325,7 +338,8 @@ func callNamespace(_ *state, args []any, kwargs map[string]any) (any, error) {
 	return ns, nil
 }
 
-func callDict(_ *state, args []any, kwargs map[string]any) (any, error) {
+func callDict(s *state, args []any, kwargs map[string]any) (any, error) {
+	s.spend(entryCost * len(kwargs))
 	d := NewDict()
 	for _, a := range args {
 		other, ok := a.(*Dict)
@@ -342,18 +356,18 @@ func callDict(_ *state, args []any, kwargs map[string]any) (any, error) {
 	return d, nil
 }
 
-// callRaise ends the rendering: the template does not want this conversation.
-func callRaise(_ *state, args []any, _ map[string]any) (any, error) {
+// callRaise implements raise_exception, with which a template rejects a conversation.
+func callRaise(s *state, args []any, _ map[string]any) (any, error) {
 	var parts []string
 	for _, a := range args {
-		parts = append(parts, text(a))
+		parts = append(parts, s.text(a))
 	}
-	return nil, errors.New("the template refuses: " + strings.Join(parts, " "))
+	return nil, errors.New("the template rejects the conversation: " + strings.Join(parts, " "))
 }
 
 func callStrftime(s *state, args []any, _ map[string]any) (any, error) {
 	if len(args) != 1 {
 		return nil, errors.New("strftime_now takes one format")
 	}
-	return strftime(s.now, text(args[0]))
+	return strftime(s.now, s.text(args[0]))
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// strftimeLayouts are the directives of strftime in the words of package time.
+// strftimeLayouts maps strftime directives to layouts of package time.
 var strftimeLayouts = map[byte]string{
 	'd': "02", 'b': "Jan", 'B': "January", 'm': "01", 'Y': "2006", 'y': "06", 'H': "15", 'M': "04", 'S': "05",
 	'A': "Monday", 'a': "Mon", 'p': "PM", 'I': "03", 'j': "002", 'Z': "MST", 'z': "-0700",

@@ -6,31 +6,35 @@ import (
 	"unicode"
 )
 
-type testFunc func(v any, args []any) (bool, error)
+type testFunc func(b *budget, v any, args []any) (bool, error)
 
-// tests are what may follow is.
+// tests are the tests available after "is".
 var tests = map[string]testFunc{
-	"defined":     func(v any, _ []any) (bool, error) { _, missing := v.(undefined); return !missing, nil },
-	"undefined":   func(v any, _ []any) (bool, error) { _, missing := v.(undefined); return missing, nil },
-	"none":        func(v any, _ []any) (bool, error) { return v == nil, nil },
-	"string":      isKind[string],
-	"mapping":     isKind[*Dict],
-	"boolean":     isKind[bool],
-	"float":       isKind[float64],
-	"integer":     isKind[int64],
-	"callable":    isKind[*callable],
-	"true":        func(v any, _ []any) (bool, error) { return v == true, nil },
-	"false":       func(v any, _ []any) (bool, error) { return v == false, nil },
-	"number":      func(v any, _ []any) (bool, error) { _, ok := number(v); return ok, nil },
-	"iterable":    func(v any, _ []any) (bool, error) { return isSequence(v) || isGenerator(v), nil },
-	"sequence":    func(v any, _ []any) (bool, error) { return isSequence(v), nil },
-	"lower":       func(v any, _ []any) (bool, error) { return isCase(text(v), unicode.IsUpper, unicode.IsLower), nil },
-	"upper":       func(v any, _ []any) (bool, error) { return isCase(text(v), unicode.IsLower, unicode.IsUpper), nil },
-	"odd":         func(v any, _ []any) (bool, error) { return remainder(v, int64(2), 1) },
-	"even":        func(v any, _ []any) (bool, error) { return remainder(v, int64(2), 0) },
-	"divisibleby": withArgument(func(v, by any) (bool, error) { return remainder(v, by, 0) }),
-	"in":          withArgument(func(v, in any) (bool, error) { return contains(in, v) }),
-	"sameas":      withArgument(func(a, b any) (bool, error) { return equal(a, b), nil }),
+	"defined":   func(b *budget, v any, _ []any) (bool, error) { _, missing := v.(undefined); return !missing, nil },
+	"undefined": func(b *budget, v any, _ []any) (bool, error) { _, missing := v.(undefined); return missing, nil },
+	"none":      func(b *budget, v any, _ []any) (bool, error) { return v == nil, nil },
+	"string":    isKind[string],
+	"mapping":   isKind[*Dict],
+	"boolean":   isKind[bool],
+	"float":     isKind[float64],
+	"integer":   isKind[int64],
+	"callable":  isKind[*callable],
+	"true":      func(b *budget, v any, _ []any) (bool, error) { return v == true, nil },
+	"false":     func(b *budget, v any, _ []any) (bool, error) { return v == false, nil },
+	"number":    func(b *budget, v any, _ []any) (bool, error) { _, ok := number(v); return ok, nil },
+	"iterable":  func(b *budget, v any, _ []any) (bool, error) { return isSequence(v) || isGenerator(v), nil },
+	"sequence":  func(b *budget, v any, _ []any) (bool, error) { return isSequence(v), nil },
+	"lower": func(b *budget, v any, _ []any) (bool, error) {
+		return isCase(b.text(v), unicode.IsUpper, unicode.IsLower), nil
+	},
+	"upper": func(b *budget, v any, _ []any) (bool, error) {
+		return isCase(b.text(v), unicode.IsLower, unicode.IsUpper), nil
+	},
+	"odd":         func(b *budget, v any, _ []any) (bool, error) { return b.remainder(v, int64(2), 1) },
+	"even":        func(b *budget, v any, _ []any) (bool, error) { return b.remainder(v, int64(2), 0) },
+	"divisibleby": withArgument(func(b *budget, v, by any) (bool, error) { return b.remainder(v, by, 0) }),
+	"in":          withArgument(func(b *budget, v, in any) (bool, error) { return b.contains(in, v) }),
+	"sameas":      withArgument(func(b *budget, v, arg any) (bool, error) { return b.equal(v, arg), nil }),
 	"eq":          comparing("=="),
 	"equalto":     comparing("=="),
 	"ne":          comparing("!="),
@@ -55,30 +59,30 @@ func isGenerator(v any) bool {
 	return ok
 }
 
-func isKind[T any](v any, _ []any) (bool, error) {
+func isKind[T any](_ *budget, v any, _ []any) (bool, error) {
 	_, ok := v.(T)
 	return ok, nil
 }
 
-// isCase says that s has letters of the case wanted and none of the other.
+// isCase reports whether s has letters of the wanted case and none of the other case.
 func isCase(s string, other, wanted func(rune) bool) bool {
 	return strings.ContainsFunc(s, wanted) && !strings.ContainsFunc(s, other)
 }
 
-func withArgument(f func(v, arg any) (bool, error)) testFunc {
-	return func(v any, args []any) (bool, error) {
+func withArgument(f func(b *budget, v, arg any) (bool, error)) testFunc {
+	return func(b *budget, v any, args []any) (bool, error) {
 		if len(args) != 1 {
 			return false, errors.New("one argument is needed")
 		}
-		return f(v, args[0])
+		return f(b, v, args[0])
 	}
 }
 
 func comparing(op string) testFunc {
-	return withArgument(func(v, arg any) (bool, error) { return compareValues(op, v, arg) })
+	return withArgument(func(b *budget, v, arg any) (bool, error) { return b.compareValues(op, v, arg) })
 }
 
-func remainder(v, by any, want int64) (bool, error) {
+func (b *budget) remainder(v, by any, want int64) (bool, error) {
 	got, err := arithmetic("%", v, by)
-	return err == nil && equal(got, want), err
+	return err == nil && b.equal(got, want), err
 }

@@ -17,13 +17,13 @@ import (
 // The values of templates are nil, bool, int64, float64, string, *list, *Dict,
 // *generator, *namespace, *callable and undefined.
 
-// A Dict is a mapping that keeps the order of its keys, as Python's does.
+// Dict is a mapping that keeps the order of its keys, like Python's dict.
 type Dict struct {
 	keys   []any
 	values map[any]any
 }
 
-// NewDict makes a mapping of keys and values in turn.
+// NewDict returns a mapping of alternating keys and values.
 func NewDict(pairs ...any) *Dict {
 	d := &Dict{values: map[any]any{}}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -44,19 +44,19 @@ type list struct {
 	tuple bool
 }
 
-// A namespace is a mapping that templates can assign to.
+// namespace is a mapping whose attributes templates can assign.
 type namespace struct{ values map[string]any }
 
-// undefined is what a name stands for that nobody defined.
+// undefined is the value of an undefined name.
 type undefined struct{ name string }
 
-// A callable is a function, a macro or a method.
+// callable is a function, a macro or a method.
 type callable struct {
 	name string
 	call func(s *state, args []any, kwargs map[string]any) (any, error)
 }
 
-// FromJSON reads JSON into values that Render takes, with the order of keys kept.
+// FromJSON parses JSON into values for Render. It keeps the order of keys.
 func FromJSON(data []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -65,7 +65,7 @@ func FromJSON(data []byte) (any, error) {
 		return nil, fmt.Errorf("read JSON: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("read JSON: more follows the value")
+		return nil, errors.New("read JSON: data after the value")
 	}
 	return v, nil
 }
@@ -123,7 +123,7 @@ func decodeJSONDict(d *json.Decoder, depth int) (any, error) {
 	return dict, err
 }
 
-// fromGo turns a value of the caller into one of a template.
+// fromGo converts a caller's value into a template value.
 func fromGo(v any) any {
 	switch v := v.(type) {
 	case int:
@@ -158,19 +158,70 @@ func truthy(v any) bool {
 	return true
 }
 
-// text is str(v) in Python.
-func text(v any) string {
+// text implements Python's str(v).
+func (b *budget) text(v any) string {
 	switch v := v.(type) {
 	case string:
 		return v
 	case undefined:
 		return ""
 	}
-	return repr(v)
+	return b.repr(v)
 }
 
-// repr is repr(v) in Python.
-func repr(v any) string {
+// repr implements Python's b.repr(v).
+func (b *budget) repr(v any) string {
+	var w strings.Builder
+	b.writeRepr(&w, v, 0)
+	return w.String()
+}
+
+func (b *budget) writeRepr(w *strings.Builder, v any, depth int) {
+	checkDepth(depth)
+	switch v := v.(type) {
+	case *list:
+		b.writeReprs(w, v, depth)
+	case *Dict:
+		b.spend(2)
+		w.WriteByte('{')
+		for i, k := range v.keys {
+			if i > 0 {
+				w.WriteString(", ")
+			}
+			b.writeRepr(w, k, depth+1)
+			w.WriteString(": ")
+			b.writeRepr(w, v.values[k], depth+1)
+		}
+		w.WriteByte('}')
+	default:
+		text := scalarRepr(v)
+		b.spend(len(text) + len(": , "))
+		w.WriteString(text)
+	}
+}
+
+// writeReprs writes a list or a tuple.
+func (b *budget) writeReprs(w *strings.Builder, l *list, depth int) {
+	b.spend(2)
+	opening, closing := "[", "]"
+	switch {
+	case l.tuple && len(l.items) == 1:
+		opening, closing = "(", ",)"
+	case l.tuple:
+		opening, closing = "(", ")"
+	}
+	w.WriteString(opening)
+	for i, item := range l.items {
+		if i > 0 {
+			w.WriteString(", ")
+		}
+		b.writeRepr(w, item, depth+1)
+	}
+	w.WriteString(closing)
+}
+
+// scalarRepr is repr for values without other values in them.
+func scalarRepr(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return "None"
@@ -187,24 +238,6 @@ func repr(v any) string {
 		return quote(v)
 	case undefined:
 		return "Undefined"
-	case *list:
-		items := make([]string, len(v.items))
-		for i, item := range v.items {
-			items[i] = repr(item)
-		}
-		switch {
-		case v.tuple && len(items) == 1:
-			return "(" + items[0] + ",)"
-		case v.tuple:
-			return "(" + strings.Join(items, ", ") + ")"
-		}
-		return "[" + strings.Join(items, ", ") + "]"
-	case *Dict:
-		items := make([]string, len(v.keys))
-		for i, k := range v.keys {
-			items[i] = repr(k) + ": " + repr(v.values[k])
-		}
-		return "{" + strings.Join(items, ", ") + "}"
 	case *callable:
 		return "<function " + v.name + ">"
 	}
@@ -230,7 +263,7 @@ func formatFloat(f float64) string {
 	return s
 }
 
-// quote is a string literal as Python prints it.
+// quote returns a string literal in Python's format.
 func quote(s string) string {
 	q := byte('\'')
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
@@ -262,7 +295,7 @@ func quote(s string) string {
 	return string(append(b, q))
 }
 
-// number is v as a float, for arithmetic; booleans are numbers too.
+// number returns v as a float for arithmetic. Booleans count as numbers.
 func number(v any) (float64, bool) {
 	if n, ok := integer(v); ok {
 		return float64(n), true
@@ -271,7 +304,7 @@ func number(v any) (float64, bool) {
 	return f, ok
 }
 
-// integer is v as an integer; booleans are integers too.
+// integer returns v as an integer. Booleans count as integers.
 func integer(v any) (int64, bool) {
 	switch v := v.(type) {
 	case bool:
@@ -285,70 +318,81 @@ func integer(v any) (int64, bool) {
 	return 0, false
 }
 
-func equal(a, b any) bool {
-	if x, ok := number(a); ok {
-		y, ok := number(b)
-		return ok && x == y
+func (b *budget) equal(x, y any) bool { return b.equalAt(x, y, 0) }
+
+func (b *budget) equalAt(x, y any, depth int) bool {
+	checkDepth(depth)
+	b.spend(itemCost)
+	if n, ok := number(x); ok {
+		m, ok := number(y)
+		return ok && n == m
 	}
-	switch a := a.(type) {
+	switch x := x.(type) {
 	case nil:
-		return b == nil
+		return y == nil
 	case string:
-		s, ok := b.(string)
-		return ok && a == s
+		s, ok := y.(string)
+		b.spend(min(len(x), len(s)))
+		return ok && x == s
 	case undefined:
-		_, ok := b.(undefined)
+		_, ok := y.(undefined)
 		return ok
 	case *list:
-		l, ok := b.(*list)
-		return ok && a.tuple == l.tuple && slices.EqualFunc(a.items, l.items, equal)
+		l, ok := y.(*list)
+		return ok && x.tuple == l.tuple && slices.EqualFunc(x.items, l.items, func(v, w any) bool { return b.equalAt(v, w, depth+1) })
 	case *Dict:
-		d, ok := b.(*Dict)
-		if !ok || len(a.keys) != len(d.keys) {
+		d, ok := y.(*Dict)
+		if !ok || len(x.keys) != len(d.keys) {
 			return false
 		}
-		for _, k := range a.keys {
-			if v, ok := d.values[k]; !ok || !equal(a.values[k], v) {
+		for _, k := range x.keys {
+			if v, ok := d.values[k]; !ok || !b.equalAt(x.values[k], v, depth+1) {
 				return false
 			}
 		}
 		return true
 	}
-	return a == b
+	return x == y
 }
 
-// order is negative, zero or positive as a comes before, with or after b.
-func order(a, b any) (int, error) {
-	if x, ok := number(a); ok {
-		if y, ok := number(b); ok {
+// order returns a negative number if x < y, zero if x == y and a positive number if x >
+// y.
+func (b *budget) order(x, y any) (int, error) { return b.orderAt(x, y, 0) }
+
+func (b *budget) orderAt(x, y any, depth int) (int, error) {
+	checkDepth(depth)
+	b.spend(itemCost)
+	if n, ok := number(x); ok {
+		if m, ok := number(y); ok {
 			switch {
-			case x < y:
+			case n < m:
 				return -1, nil
-			case x > y:
+			case n > m:
 				return 1, nil
 			}
 			return 0, nil
 		}
 	}
-	if x, ok := a.(string); ok {
-		if y, ok := b.(string); ok {
-			return strings.Compare(x, y), nil
+	if v, ok := x.(string); ok {
+		if w, ok := y.(string); ok {
+			b.spend(min(len(v), len(w)))
+			return strings.Compare(v, w), nil
 		}
 	}
-	x, ok1 := a.(*list)
-	y, ok2 := b.(*list)
+	v, ok1 := x.(*list)
+	w, ok2 := y.(*list)
 	if !ok1 || !ok2 {
-		return 0, fmt.Errorf("%s and %s cannot be compared", kindOf(a), kindOf(b))
+		return 0, fmt.Errorf("%s and %s cannot be compared", kindOf(x), kindOf(y))
 	}
-	for i := range min(len(x.items), len(y.items)) {
-		if c, err := order(x.items[i], y.items[i]); err != nil || c != 0 {
+	for i := range min(len(v.items), len(w.items)) {
+		if c, err := b.orderAt(v.items[i], w.items[i], depth+1); err != nil || c != 0 {
 			return c, err
 		}
 	}
-	return len(x.items) - len(y.items), nil
+	return len(v.items) - len(w.items), nil
 }
 
-// kindOf names the kind of a value in errors.
+// kindOf names the type of a value for errors.
 func kindOf(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -373,8 +417,8 @@ func kindOf(v any) string {
 	return "an object"
 }
 
-// iterate is the items of a value.
-func iterate(v any) ([]any, error) {
+// iterate returns the items of a value.
+func (b *budget) iterate(v any) ([]any, error) {
 	switch v := v.(type) {
 	case *list:
 		return v.items, nil
@@ -385,6 +429,7 @@ func iterate(v any) ([]any, error) {
 	case *generator:
 		return v.rest()
 	case string:
+		b.spend(2 * itemCost * utf8.RuneCountInString(v))
 		var items []any
 		for _, r := range v {
 			items = append(items, string(r))
@@ -394,14 +439,15 @@ func iterate(v any) ([]any, error) {
 	return nil, fmt.Errorf("%s cannot be iterated over", kindOf(v))
 }
 
-// contains is item in container.
-func contains(container, item any) (bool, error) {
+// contains implements Python's item in container.
+func (b *budget) contains(container, item any) (bool, error) {
 	switch c := container.(type) {
 	case string:
 		s, ok := item.(string)
 		if !ok {
 			return false, fmt.Errorf("%s cannot be in a string", kindOf(item))
 		}
+		b.spend(len(c))
 		return strings.Contains(c, s), nil
 	case *Dict:
 		if !hashable(item) {
@@ -410,14 +456,14 @@ func contains(container, item any) (bool, error) {
 		_, ok := c.values[item]
 		return ok, nil
 	}
-	items, err := iterate(container)
+	items, err := b.iterate(container)
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(items, func(v any) bool { return equal(v, item) }), nil
+	return slices.ContainsFunc(items, func(v any) bool { return b.equal(v, item) }), nil
 }
 
-// hashable says whether a value can be a key.
+// hashable reports whether v can be a key.
 func hashable(v any) bool {
 	switch v.(type) {
 	case nil, bool, int64, float64, string:

@@ -1,9 +1,8 @@
 package jsonscan
 
-// Failure reads the value of an error member in any of the ways servers write
-// one, an object with a message or the message itself, appends the message to
-// dst and says whether there was an error: some servers always send the member
-// and leave it null or empty. An object without a message speaks for itself.
+// Failure reads the value of an error member and appends the error message to dst. The value is a message, or an
+// object with a message; if the object contains no message, Failure appends the object. Failure reports whether
+// there was an error, because some servers always send the member and leave the value null or empty.
 func (s *Scanner) Failure(dst []byte) ([]byte, bool) {
 	switch s.Type() {
 	case '"':

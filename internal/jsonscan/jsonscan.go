@@ -1,6 +1,5 @@
-// Package jsonscan reads JSON documents in one pass and without allocating. It
-// checks the whole document, so that what it accepts encoding/json accepts
-// too, and hands the caller the members it asks for.
+// Package jsonscan reads JSON documents in one pass and without allocating. A Scanner validates the whole document,
+// so encoding/json accepts every document a Scanner accepts. Callers read only the members they need.
 package jsonscan
 
 import (
@@ -14,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth is where encoding/json gives up; it also bounds the recursion.
+// maxDepth is the nesting limit of encoding/json. maxDepth also bounds the recursion.
 const maxDepth = 10000
 
 var (
@@ -22,8 +21,8 @@ var (
 	errDepth = errors.New("JSON nested too deep")
 )
 
-// A Scanner reads one document. Errors stick: after the first, everything the
-// scanner is asked for is empty, and Err tells what it was.
+// A Scanner reads one document. Errors are sticky: after the first error, every method returns zero values and Err
+// returns that first error.
 type Scanner struct {
 	doc   []byte
 	pos   int
@@ -32,14 +31,14 @@ type Scanner struct {
 	key   []byte // scratch for keys with escapes
 }
 
-// Reset starts on a new document, which the scanner keeps until the next Reset.
+// Reset starts a new document. The scanner refers to doc until the next Reset.
 func (s *Scanner) Reset(doc []byte) {
 	s.doc, s.pos, s.depth, s.err = doc, 0, 0, nil
 	s.space()
 }
 
-// Err is the first error, or the complaint that something follows the document.
-// Call it when the top-level value has been read.
+// Err returns the first error. Bytes after the document are an error, too. Call Err after reading the top-level
+// value.
 func (s *Scanner) Err() error {
 	if s.err == nil {
 		s.space()
@@ -50,8 +49,8 @@ func (s *Scanner) Err() error {
 	return s.err
 }
 
-// Type is the first byte of the value that comes next: { [ " t f n, or - and
-// digits for numbers; 0 at the end.
+// Type returns the first byte of the next value: one of { [ " t f n, or - and digits for numbers. At the end, Type
+// returns 0.
 func (s *Scanner) Type() byte {
 	if s.pos >= len(s.doc) {
 		return 0
@@ -59,13 +58,12 @@ func (s *Scanner) Type() byte {
 	return s.doc[s.pos]
 }
 
-// Offset is where in the document the value that comes next begins.
+// Offset returns the position of the next value in the document.
 func (s *Scanner) Offset() int { return s.pos }
 
-// Object calls member for every member of the object that comes next; member
-// may read the value, and what it does not read is skipped. It says whether
-// there was an object; any other value is skipped. key is valid until the
-// value is read.
+// Object calls member for every member of the next value, if the value is an object, and reports whether it was.
+// Object skips any other value, and any member value the callback does not read. key is valid until the callback
+// reads the value.
 func (s *Scanner) Object(member func(key []byte)) bool {
 	if s.Type() != '{' {
 		s.Skip()
@@ -93,8 +91,7 @@ func (s *Scanner) Object(member func(key []byte)) bool {
 	}
 }
 
-// Document reads doc, which must be one object, and calls member under the rules
-// of Object.
+// Document reads doc, which must be one object, and calls member as Object does.
 func (s *Scanner) Document(doc []byte, member func(key []byte)) error {
 	s.Reset(doc)
 	isObject := s.Object(member)
@@ -106,8 +103,7 @@ func (s *Scanner) Document(doc []byte, member func(key []byte)) error {
 
 var errNotObject = errors.New("not a JSON object")
 
-// Array calls element for every element of the array that comes next, under
-// the rules of Object.
+// Array calls element for every element of the next value, as Object does for members.
 func (s *Scanner) Array(element func()) bool {
 	if s.Type() != '[' {
 		s.Skip()
@@ -131,16 +127,15 @@ func (s *Scanner) Array(element func()) bool {
 	}
 }
 
-// Len is the number of elements of the array that comes next, and 0 for any
-// other value.
+// Len returns the number of elements if the next value is an array, otherwise 0.
 func (s *Scanner) Len() int {
 	n := 0
 	s.Array(func() { n++ })
 	return n
 }
 
-// String appends the string that comes next to dst, unescaped, and says
-// whether there was one; any other value is skipped.
+// String appends the next value, unescaped, to dst if the value is a string, and reports whether it was. String
+// skips any other value.
 func (s *Scanner) String(dst []byte) ([]byte, bool) {
 	if s.Type() != '"' {
 		s.Skip()
@@ -157,8 +152,8 @@ func (s *Scanner) String(dst []byte) ([]byte, bool) {
 	return unescape(dst, raw), true
 }
 
-// Int is the integer that comes next. Any other value is skipped, and so is a
-// number with a fraction, an exponent or more than 18 digits.
+// Int returns the next value if the value is an integer of at most 18 digits. Int skips any other value, including
+// numbers with a fraction or an exponent.
 func (s *Scanner) Int() (int64, bool) {
 	start := s.pos
 	if s.Type() == '-' {
@@ -178,8 +173,8 @@ func (s *Scanner) Int() (int64, bool) {
 	return n, true
 }
 
-// wholeNumber is the number whose digits come next, and where they end: here if
-// there are none, more than 18, or a 0 before others.
+// wholeNumber parses the digits at the current position and returns the index after the last digit. If there are no
+// digits, more than 18, or a leading zero, end is the current position.
 func (s *Scanner) wholeNumber() (n int64, end int) {
 	doc, i := s.doc, s.pos
 	for i < len(doc) && doc[i]-'0' < 10 {
@@ -192,8 +187,8 @@ func (s *Scanner) wholeNumber() (n int64, end int) {
 	return n, i
 }
 
-// Ints appends the integers of the array that comes next to dst, as Int reads
-// them, and says whether there was an array of nothing else.
+// Ints appends the integers of the next value, read as by Int, to dst. Ints reports whether the value was an array
+// of only integers.
 func (s *Scanner) Ints(dst []int64) ([]int64, bool) {
 	if s.Type() != '[' {
 		s.Skip()
@@ -203,7 +198,7 @@ func (s *Scanner) Ints(dst []int64) ([]int64, bool) {
 		return dst, s.err == nil && s.leave()
 	}
 	for all := true; ; {
-		if n, end := s.wholeNumber(); end > s.pos && end+1 < len(s.doc) && s.doc[end] == ',' { // nearly always
+		if n, end := s.wholeNumber(); end > s.pos && end+1 < len(s.doc) && s.doc[end] == ',' { // the common case
 			dst = append(dst, n)
 			if s.pos = end + 1; s.doc[s.pos] == ' ' {
 				s.pos++
@@ -219,26 +214,25 @@ func (s *Scanner) Ints(dst []int64) ([]int64, bool) {
 	}
 }
 
-// mostNatural is the greatest whole number that all readers of JSON agree on.
-// Some hundreds of counts can be added without going over the top of an int.
-const mostNatural = 1 << 53
+// maxNatural is the greatest integer every JSON reader represents exactly. Hundreds of such counts add up without
+// overflowing an int.
+const maxNatural = 1 << 53
 
-// Natural is the count that comes next, mostNatural if it is above it; what
-// cannot be a count is 0.
+// Natural returns the next value as a count, at most maxNatural. If the value is not a count, Natural returns 0.
 func (s *Scanner) Natural() int {
 	n, _ := s.Int()
-	return int(min(max(n, 0), mostNatural))
+	return int(min(max(n, 0), maxNatural))
 }
 
-// Told is Natural into n, and sets told. Where there is no whole number, such as
-// null, nothing was told: both stay as they are.
-func (s *Scanner) Told(n *int, told *bool) {
+// NaturalIfPresent stores the next value in n as Natural does, and sets present. If the next value is not an
+// integer, for example null, n and present keep their values.
+func (s *Scanner) NaturalIfPresent(n *int, present *bool) {
 	if v, ok := s.Int(); ok {
-		*n, *told = int(min(max(v, 0), mostNatural)), true
+		*n, *present = int(min(max(v, 0), maxNatural)), true
 	}
 }
 
-// Float is the number that comes next; any other value is 0.
+// Float returns the next value if the value is a number, otherwise 0.
 func (s *Scanner) Float() float64 {
 	f, err := strconv.ParseFloat(string(bytes.TrimSpace(s.Skip())), 64)
 	if err != nil || s.err != nil {
@@ -247,7 +241,7 @@ func (s *Scanner) Float() float64 {
 	return f
 }
 
-// Skip reads over the value that comes next and returns its bytes.
+// Skip skips the next value and returns the bytes of the value.
 func (s *Scanner) Skip() []byte {
 	start := s.pos
 	switch c := s.Type(); {
@@ -280,7 +274,7 @@ func (s *Scanner) Skip() []byte {
 	return raw
 }
 
-// since is what was read since mark, without the blanks behind it.
+// since returns the bytes read since mark, without trailing white space.
 func (s *Scanner) since(mark int) []byte {
 	if s.err != nil {
 		return nil
@@ -309,8 +303,7 @@ func (s *Scanner) leave() bool {
 	return true
 }
 
-// separator reads the comma or the closing bracket behind a value and says
-// whether another value follows.
+// separator reads the comma or closing bracket after a value and reports whether another value follows.
 func (s *Scanner) separator(closing byte) bool {
 	switch s.Type() {
 	case ',':
@@ -345,13 +338,12 @@ func (s *Scanner) memberKey() []byte {
 	return key
 }
 
-// rawString reads the string that begins here and returns what is between its
-// quotes, and whether that has escapes in it.
+// rawString reads the string at the current position. raw is the text between the quotes; escaped reports whether
+// raw contains escapes.
 func (s *Scanner) rawString() (raw []byte, escaped bool) {
 	doc, start := s.doc, s.pos+1
 	for i := start; ; {
-		// Strings are most of a document, so eight bytes at a time are looked
-		// at while all of them stand for themselves.
+		// Strings are the bulk of a document, so test eight bytes per step while none of the eight is special.
 		for i+8 <= len(doc) {
 			special := specialBytes(binary.LittleEndian.Uint64(doc[i:]))
 			if special != 0 {
@@ -387,17 +379,16 @@ func (s *Scanner) rawString() (raw []byte, escaped bool) {
 	}
 }
 
-// specialBytes sets the top bit of each byte of x that is a quote, a backslash
-// or a control character. A borrow may set it wrongly above such a byte, so
-// only the lowest one set is sure.
+// specialBytes sets the top bit of each byte of x that is a quote, a backslash or a control character. A borrow may
+// also set the top bit of a byte above a special byte, so only the lowest set bit is reliable.
 func specialBytes(x uint64) uint64 {
 	const each, top = 0x0101010101010101, 0x8080808080808080
 	quote, backslash := x^('"'*each), x^('\\'*each)
 	return ((x-' '*each)&^x | (quote-each)&^quote | (backslash-each)&^backslash) & top
 }
 
-// Bare says whether a text stands for itself between quotes.
-func Bare(text []byte) bool {
+// NeedsNoEscape reports whether text can be a JSON string without escaping.
+func NeedsNoEscape(text []byte) bool {
 	for _, c := range text {
 		if c < ' ' || c == '"' || c == '\\' {
 			return false
@@ -406,7 +397,7 @@ func Bare(text []byte) bool {
 	return true
 }
 
-// escapeLength is the length of the escape b begins with, 0 if it is none.
+// escapeLength returns the length of the escape at the start of b, or 0 if b does not start with an escape.
 func escapeLength(b []byte) int {
 	if len(b) < 2 {
 		return 0
@@ -422,7 +413,7 @@ func escapeLength(b []byte) int {
 	return 0
 }
 
-// hex4 is the value of four hexadecimal digits, -1 if they are not.
+// hex4 returns the value of four hexadecimal digits, or -1 if b contains another character.
 func hex4(b []byte) rune {
 	var r rune
 	for _, c := range b {
@@ -441,8 +432,7 @@ func hex4(b []byte) rune {
 	return r
 }
 
-// unescape appends raw, whose escapes have been checked. Half a surrogate pair
-// becomes U+FFFD, as in encoding/json.
+// unescape appends raw, with valid escapes only, to dst. Half a surrogate pair becomes U+FFFD, as in encoding/json.
 func unescape(dst, raw []byte) []byte {
 	for i := 0; i < len(raw); {
 		if raw[i] != '\\' {
@@ -508,7 +498,7 @@ func (s *Scanner) number() {
 	}
 }
 
-// digits reads one digit or more.
+// digits reads one or more digits.
 func (s *Scanner) digits() {
 	start := s.pos
 	for s.pos < len(s.doc) && '0' <= s.doc[s.pos] && s.doc[s.pos] <= '9' {
@@ -528,7 +518,7 @@ func (s *Scanner) literal(word string) {
 }
 
 func (s *Scanner) space() {
-	if s.pos < len(s.doc) && s.doc[s.pos] > ' ' { // nearly always
+	if s.pos < len(s.doc) && s.doc[s.pos] > ' ' { // the common case
 		return
 	}
 	for s.pos < len(s.doc) && isSpace(s.doc[s.pos]) {
@@ -546,8 +536,8 @@ func (s *Scanner) unexpected(where string) {
 	s.fail(fmt.Errorf("unexpected %q %s at byte %d of JSON", s.doc[s.pos], where, s.pos))
 }
 
-// fail notes the first error and goes to the end, where there is nothing to be
-// had: so errors need no looking for on the way.
+// fail records the first error and moves to the end of the document, so callers find no more values and need not
+// check for errors after each step.
 func (s *Scanner) fail(err error) {
 	if s.err == nil {
 		s.err = err

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"tacho/internal/jsonscan"
+	"github.com/tacho-bench/tacho/internal/jsonscan"
 )
 
-// read is the document as encoding/json reads it into an any, but with
-// numbers as integers where they are integers, and nil otherwise.
+// read decodes the document like encoding/json into an any, but returns integers as int64 and all other numbers as
+// nil.
 func read(s *jsonscan.Scanner) any {
 	switch s.Type() {
 	case '{':
@@ -38,7 +38,7 @@ func read(s *jsonscan.Scanner) any {
 	return nil
 }
 
-// integers turns json.Number into what read makes of numbers.
+// integers converts each json.Number as read does.
 func integers(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -81,7 +81,7 @@ func check(t *testing.T, doc []byte) {
 	if err := d.Decode(&want); err != nil {
 		t.Fatal(err)
 	}
-	if want = integers(want); !reflect.DeepEqual(want, got) { // cmp.Diff does not come back from deep nesting
+	if want = integers(want); !reflect.DeepEqual(want, got) { // cmp.Diff does not terminate on deep nesting
 		t.Errorf("%q encoding/json reads %v, we %v", doc, want, got)
 	}
 }
@@ -158,26 +158,26 @@ func TestFloat(t *testing.T) {
 	}
 }
 
-// What is null, or no whole number, was not told.
-func TestTold(t *testing.T) {
+// Null and other values without an integer leave the count unset.
+func TestNaturalIfPresent(t *testing.T) {
 	for doc, want := range map[string]int{"0": 0, "7": 7, "-1": 0, "null": -1, `"7"`: -1, "1.5": -1, "{}": -1} {
 		var s jsonscan.Scanner
 		s.Reset([]byte(doc))
-		n, told := -1, false
-		s.Told(&n, &told)
-		if n != want || told != (want >= 0) || s.Err() != nil {
-			t.Errorf("%s: %v, %v, %v, want %v", doc, n, told, s.Err(), want)
+		n, present := -1, false
+		s.NaturalIfPresent(&n, &present)
+		if n != want || present != (want >= 0) || s.Err() != nil {
+			t.Errorf("%s: %v, %v, %v, want %v", doc, n, present, s.Err(), want)
 		}
 	}
 }
 
-// A list of whole numbers is read as encoding/json reads it; of any other list
-// it is said that it is another, and what comes after it is found.
+// Ints agrees with encoding/json on lists of integers. For any other list, Ints reports false and the scanner still
+// finds the next member.
 func TestInts(t *testing.T) {
 	for _, list := range []string{
-		`[]`, `[ ]`, `[1]`, `[0,-0,10]`, `[1, 2 ,3]`, "[ 7,\n  8 ,\t9 ]", `[-1,999999999999999999]`, // all whole
-		`[1,1.5]`, `[1e3]`, `["1"]`, `[null,2]`, `[1,[2]]`, `{"a":1}`, `3`, `[1000000000000000000000]`, // others
-		`[01]`, `[1,]`, `[,1]`, `[1 2]`, `[-]`, `[1`, `[1,`, `[1, `, // no JSON
+		`[]`, `[ ]`, `[1]`, `[0,-0,10]`, `[1, 2 ,3]`, "[ 7,\n  8 ,\t9 ]", `[-1,999999999999999999]`, // integers only
+		`[1,1.5]`, `[1e3]`, `["1"]`, `[null,2]`, `[1,[2]]`, `{"a":1}`, `3`, `[1000000000000000000000]`, // other values
+		`[01]`, `[1,]`, `[,1]`, `[1 2]`, `[-]`, `[1`, `[1,`, `[1, `, // invalid JSON
 	} {
 		var s jsonscan.Scanner
 		s.Reset([]byte(`{"list":` + list + `,"after":5}`))

@@ -2,22 +2,21 @@ package limit
 
 import "sync"
 
-// blockSize is where a Buffer goes over to blocks: almost nothing is longer.
+// blockSize is the size above which a Buffer switches to blocks. Almost no line or event is longer.
 const blockSize = 256 << 10
 
-// blocks are used again, so that a server that floods costs no more memory than
-// what is held at one time.
+// blocks recycles blocks, so a server that floods the client costs only the memory in use at one time.
 var blocks = sync.Pool{New: func() any { return new([blockSize]byte) }}
 
-// A Buffer holds bytes until they are complete. Where they are many it neither
-// copies them to grow, nor leaves garbage behind. The zero value is empty.
+// A Buffer collects bytes until a line or an event is complete. A large Buffer grows by blocks: growing copies
+// nothing and leaves no garbage. The zero value is an empty Buffer.
 type Buffer struct {
 	small []byte
 	large []*[blockSize]byte
-	used  int // of the last block
+	used  int // bytes in the last block
 }
 
-// Len is how many bytes are held.
+// Len returns the number of bytes in the buffer.
 func (b *Buffer) Len() int {
 	if len(b.large) == 0 {
 		return len(b.small)
@@ -41,8 +40,7 @@ func (b *Buffer) Add(p []byte) {
 	}
 }
 
-// Take returns all that is held, in one piece, and empties the buffer. The bytes
-// are valid until the next Add.
+// Take returns the buffered bytes as one slice and empties the buffer. The slice is valid until the next Add.
 func (b *Buffer) Take() []byte {
 	all := b.small
 	if len(b.large) > 0 {
@@ -64,7 +62,7 @@ func (b *Buffer) Drop() {
 	b.small, b.large, b.used = b.small[:0], nil, 0
 }
 
-// filled is how much of a block is in use.
+// filled returns the number of bytes in block i.
 func (b *Buffer) filled(i int) int {
 	if i == len(b.large)-1 {
 		return b.used

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What comes out is what went in, however it was cut and however much there was.
+// A Buffer returns the bytes added to it, for any number and any size of pieces.
 func TestBuffer(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var b Buffer
@@ -25,13 +25,13 @@ func TestBuffer(t *testing.T) {
 			}
 		}
 		if got := b.Take(); !bytes.Equal(got, want) || b.Len() != 0 {
-			t.Fatalf("%d bytes came out of %d, and %d stayed", len(got), len(want), b.Len())
+			t.Fatalf("Take returned %d of %d bytes and left %d", len(got), len(want), b.Len())
 		}
 	}
 }
 
-// The bytes of a usual stream go through without a new one.
-func TestBufferIsUsedAgain(t *testing.T) {
+// A Buffer allocates nothing for the short lines of an ordinary stream.
+func TestBufferDoesNotAllocate(t *testing.T) {
 	var b Buffer
 	piece := make([]byte, 300)
 	if n := testing.AllocsPerRun(100, func() { b.Add(piece); b.Take() }); n > 0 {

@@ -1,5 +1,5 @@
-// Package limit says how much is taken from a server at most: the bounds on
-// what it can make us hold, all in one place.
+// Package limit defines upper bounds for the data tacho accepts from a server, so no server can exhaust the
+// client's memory.
 package limit
 
 import (
@@ -7,27 +7,27 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds.
+// Bounds on a single response.
 const (
-	Event  = 32 << 20  // bytes of a line, of an event, and of an answer in one document
-	Answer = 32 << 20  // bytes of text in one answer, where it is kept
-	Events = 1 << 20   // events with tokens in one answer
-	Broken = 1000      // events in one answer that cannot be read
-	Header = 256 << 10 // bytes of the header of an answer
-	Page   = 2 << 20   // bytes of the answer to a question
-	Tokens = 8 << 20   // bytes of the answer to how many tokens a text has: a list of a million of them is less
-	Refuse = 64 << 10  // bytes of the body of a refusal that are read
+	Event     = 32 << 20  // bytes of a line, an event, or a response in one document
+	Answer    = 32 << 20  // bytes of stored text per response
+	Events    = 1 << 20   // events with tokens per response
+	BadEvents = 1000      // unreadable events per response
+	Header    = 256 << 10 // bytes of a response header
+	Page      = 2 << 20   // bytes of a response to a metadata query
+	Tokens    = 8 << 20   // bytes of a tokenizer response: a list of a million tokens is smaller
+	ErrorBody = 64 << 10  // bytes read from the body of an error response
 )
 
-// Text is how many bytes are kept of a name, a finish reason or a message.
+// Text is the maximum number of bytes stored of a name, a finish reason or a message.
 const Text = 4 << 10
 
-// An Error is something that passes its bound.
+// Error reports data from the server beyond one of the bounds.
 type Error struct{ what string }
 
-func (e *Error) Error() string { return "the server sent " + e.what + ", and more is not taken" }
+func (e *Error) Error() string { return "the server sent " + e.what + ", more than tacho accepts" }
 
-// Bytes is the error of something that has more bytes than its bound.
+// Bytes returns the Error for data longer than bound bytes.
 func Bytes(what string, bound int64) *Error {
 	if bound < 1<<20 {
 		return &Error{fmt.Sprintf("%s of more than %d KiB", what, bound>>10)}
@@ -35,10 +35,10 @@ func Bytes(what string, bound int64) *Error {
 	return &Error{fmt.Sprintf("%s of more than %d MiB", what, bound>>20)}
 }
 
-// Count is the error of more things than their bound.
+// Count returns the Error for more than bound items.
 func Count(what string, bound int) *Error { return &Error{fmt.Sprintf("more than %d %s", bound, what)} }
 
-// Clip is the first Text bytes of s. It cuts no character in two.
+// Clip shortens s to at most Text bytes plus an ellipsis, without splitting a UTF-8 sequence.
 func Clip[T ~string | ~[]byte](s T) string {
 	if len(s) <= Text {
 		return string(s)

@@ -2,17 +2,17 @@ package limit
 
 import "bytes"
 
-// Lines cuts a stream into lines. The zero value is at the start of a stream.
+// Lines splits a stream into lines. The zero value is ready for the start of a stream.
 type Lines struct {
-	Buffer        // a line that has not ended yet
-	Offset  int64 // of the next piece
-	Returns bool  // CR and CRLF end a line, too
-	skip    bool  // the last byte was a CR that ended a line: an LF belongs to it
+	Buffer        // the incomplete last line
+	Offset  int64 // stream offset of the next piece
+	Returns bool  // CR and CRLF also end a line
+	skip    bool  // the last byte was a CR: skip an LF after the CR
 }
 
-// Feed reads the next piece of the stream and calls line for each line that
-// ends in it, with the offset of the byte that ended it: of CRLF the CR, if Returns is
-// set. It returns what it has added to the line that has not ended.
+// Feed splits the next piece of the stream and calls line for each complete line. end is the stream offset of the
+// byte that ended the line; for CRLF with Returns set, end is the offset of the CR. Feed returns the bytes added to
+// the incomplete line.
 func (l *Lines) Feed(piece []byte, line func(line []byte, end int64)) (rest []byte) {
 	start, newline := 0, bytes.IndexByte(piece, '\n')
 	for start < len(piece) {
@@ -46,8 +46,8 @@ func (l *Lines) Feed(piece []byte, line func(line []byte, end int64)) (rest []by
 	return rest
 }
 
-// end is where the line ends that begins at start, if the next newline is there;
-// negative if the piece does not have its end.
+// end returns the index in piece of the byte that ends the line starting at start, or -1 if the piece does not
+// contain the end. newline is the index of the next LF, or -1.
 func (l *Lines) end(piece []byte, start, newline int) int {
 	if !l.Returns {
 		return newline

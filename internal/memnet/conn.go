@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// window is how many bytes a connection holds in one direction before a write
-// waits for the reader, as the buffers of two sockets do.
+// window is the number of unread bytes per direction above which a write waits for the reader, like the socket
+// buffers of both ends.
 const window = 256 << 10
 
 // A conn is one end of a connection.
@@ -21,7 +21,7 @@ type conn struct {
 
 	mu     sync.Mutex
 	closed bool
-	linger bool // SetLinger(0): closing resets
+	linger bool // SetLinger(0) was called: Close resets the connection
 }
 
 func newPair(client, server net.Addr, delay time.Duration) (*conn, *conn) {
@@ -45,19 +45,19 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, c.wrap("write", err)
 }
 
-// wrap makes err look as that of a socket does.
+// wrap makes err look like the error of a socket.
 func (c *conn) wrap(op string, err error) error {
-	if err == nil || err == io.EOF { //nolint:errorlint // the streams return it bare, and so must Read
+	if err == nil || err == io.EOF { //nolint:errorlint // streams return io.EOF unwrapped, and so must Read
 		return err
 	}
-	if errno, ok := err.(syscall.Errno); ok { //nolint:errorlint // likewise
+	if errno, ok := err.(syscall.Errno); ok { //nolint:errorlint // streams return errno unwrapped
 		err = os.NewSyscallError(op, errno)
 	}
 	return &net.OpError{Op: op, Net: "tcp", Source: c.local, Addr: c.remote, Err: err}
 }
 
-// Close implements net.Conn. The peer reads the bytes under way and then the end;
-// if bytes to this end were not read, or SetLinger(0) was called, the peer is reset.
+// Close implements net.Conn. The peer reads the bytes already sent and then io.EOF. If this end left bytes unread,
+// or SetLinger(0) was called, Close resets the connection.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	again, linger := c.closed, c.linger
@@ -69,7 +69,7 @@ func (c *conn) Close() error {
 	c.read.set(time.Time{}) // stops the timers
 	c.write.set(time.Time{})
 	unread := c.in.unread()
-	c.in.set(&c.in.abandoned) // before the peer notices: a Read of this end must not return the peer's reaction
+	c.in.set(&c.in.abandoned) // before the peer notices: this end must not read the peer's reaction
 	if unread || linger {
 		c.reset()
 	}
@@ -77,13 +77,13 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// CloseWrite ends what this end sends. The other direction stays open.
+// CloseWrite closes the sending direction. The other direction stays open.
 func (c *conn) CloseWrite() error {
 	c.out.set(&c.out.finished)
 	return nil
 }
 
-// SetLinger makes Close reset the connection if seconds is 0, as that of net.TCPConn.
+// SetLinger makes Close reset the connection if seconds is 0, like the method of net.TCPConn.
 func (c *conn) SetLinger(seconds int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,13 +123,13 @@ type stream struct {
 	mu        sync.Mutex
 	segments  []segment
 	bytes     int           // in segments
-	finished  bool          // the writer closed it
-	abandoned bool          // the reader closed it
+	finished  bool          // the writer closed the stream
+	abandoned bool          // the reader closed the stream
 	broken    bool          // reset
 	changed   chan struct{} // closed at the next change
 }
 
-// A segment is one write. It can be read from a point in time on.
+// A segment holds the bytes of one write. The reader sees them from time at on.
 type segment struct {
 	at time.Time
 	b  []byte
@@ -139,17 +139,17 @@ func newStream(delay time.Duration) *stream {
 	return &stream{delay: delay, changed: make(chan struct{})}
 }
 
-// change wakes everyone who waits. The caller holds s.mu.
+// change wakes all waiting readers and writers. The caller holds s.mu.
 func (s *stream) change() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
 
-// set sets one of the stream's marks.
-func (s *stream) set(mark *bool) {
+// set sets one of the stream's flags.
+func (s *stream) set(flag *bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	*mark = true
+	*flag = true
 	s.change()
 }
 
@@ -171,9 +171,9 @@ func (s *stream) read(b []byte, passed <-chan struct{}) (int, error) {
 	}
 }
 
-// take reads from one segment, so that what a reader gets does not depend on how
-// late it reads. If no segment has arrived, it returns how long the first
-// segment still takes (0 if there is none) and what the next change closes.
+// take reads from one segment only, so the size of a read does not depend on how late the reader calls. If no
+// segment has arrived, wait is the time until the first segment arrives (0 if there is none), and the next change
+// closes changed.
 func (s *stream) take(b []byte) (n int, wait time.Duration, changed <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +213,7 @@ func (s *stream) write(b []byte, passed <-chan struct{}) (n int, err error) {
 	}
 }
 
-// put takes over as much as there is room for.
+// put appends as many bytes of b as the window allows.
 func (s *stream) put(b []byte) (n int, changed <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,7 +234,7 @@ func (s *stream) put(b []byte) (n int, changed <-chan struct{}, err error) {
 	return n, s.changed, nil
 }
 
-// await waits for a change, for some time unless it is 0, or for the deadline.
+// await waits for a change, for the deadline, or for wait to elapse if wait is not 0.
 func await(changed <-chan struct{}, wait time.Duration, passed <-chan struct{}) error {
 	var arrived <-chan time.Time
 	if wait > 0 {
@@ -256,14 +256,14 @@ func await(changed <-chan struct{}, wait time.Duration, passed <-chan struct{}) 
 	return nil
 }
 
-// A deadline closes a channel when it passes.
+// A deadline closes a channel when the deadline passes.
 type deadline struct {
 	mu    sync.Mutex
 	timer *time.Timer
-	gone  chan struct{} // closed when the deadline has passed; nil until it is needed
+	gone  chan struct{} // closed when the deadline passes; created on first use
 }
 
-// passed returns the channel that is closed when the deadline has passed.
+// passed returns a channel closed when the deadline passes.
 func (d *deadline) passed() <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -273,7 +273,7 @@ func (d *deadline) passed() <-chan struct{} {
 	return d.gone
 }
 
-// set moves the deadline; the zero time is none.
+// set moves the deadline. The zero time removes the deadline.
 func (d *deadline) set(t time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -296,7 +296,7 @@ func (d *deadline) set(t time.Time) {
 	timer = time.AfterFunc(left, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if d.timer == timer { // else the deadline was moved meanwhile
+		if d.timer == timer { // otherwise the deadline was moved meanwhile
 			close(gone)
 			d.timer = nil
 		}

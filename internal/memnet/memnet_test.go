@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/memnet"
 )
 
 // pair returns both ends of a connection.
@@ -37,7 +37,7 @@ func pair(t *testing.T, n *memnet.Network) (client, server net.Conn) {
 func TestBytesArriveInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := pair(t, &memnet.Network{})
-		long := strings.Repeat("0123456789", 100_000) // more than the window holds
+		long := strings.Repeat("0123456789", 100_000) // larger than the window
 		go func() {
 			_, _ = io.WriteString(client, long)
 			_ = client.Close()
@@ -49,7 +49,7 @@ func TestBytesArriveInOrder(t *testing.T) {
 	})
 }
 
-// A write waits if the reader does not read, and a deadline ends the wait.
+// A write waits if the reader does not read, and the deadline ends the wait.
 func TestWriteWaitsForReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := pair(t, &memnet.Network{})
@@ -85,7 +85,7 @@ func TestDeadlineMoves(t *testing.T) {
 func TestEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(client, server net.Conn)
-		data string // that the client reads before the error
+		data string // read by the client before the error
 		want error
 	}{
 		"close": {func(_, server net.Conn) { _, _ = io.WriteString(server, "bye"); _ = server.Close() }, "bye", io.EOF},
@@ -117,8 +117,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// A peer that reacts to the close of a connection is too late: the closed end reads
-// nothing more.
+// If the peer reacts to the close of a connection, the closed end does not read the reaction.
 func TestCloseEndsReadsFirst(t *testing.T) {
 	for range 1000 {
 		synctest.Test(t, func(t *testing.T) {
@@ -162,7 +161,7 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// Bytes take the network's delay in each direction, without slowing down later ones.
+// Each direction delays bytes by the network's delay, and later bytes are not delayed more.
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -5,12 +5,12 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"tacho"
-	"tacho/engine"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/engine"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// starve keeps every processor busy, many times over, until stopped.
+// starve keeps every processor busy with n loops until stopped.
 func starve(n int) (stop func()) {
 	var over atomic.Bool
 	for range n {
@@ -27,13 +27,13 @@ func starve(n int) (stop func()) {
 	return func() { over.Store(true) }
 }
 
-// BenchmarkAccuracy runs 2,000 streams of 20 tokens a second, once on each
-// clock, and compares the times reported with those the server wrote down.
+// BenchmarkAccuracy runs 2,000 streams of 20 tokens per second, once per clock,
+// and compares the reported times with the server's own.
 func BenchmarkAccuracy(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		busy int
-		want float64 // how many times better the kernel clock must be
+		want float64 // required improvement by the kernel clock, as a factor
 	}{{"idle", 0, 20}, {"starved", 4, 10}} {
 		b.Run(c.name, func(b *testing.B) {
 			for b.Loop() {
@@ -71,7 +71,7 @@ func showWire(b *testing.B, name string, wire stat.Sample) {
 	b.ReportMetric(wire.Quantile(.99), name+"-wire-p99-us")
 }
 
-// observe is one run on one clock.
+// observe runs the load once on one clock.
 func observe(b *testing.B, clock string, busy int) *Seen {
 	b.Helper()
 	engine.Tune()

@@ -11,14 +11,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tacho"
-	"tacho/engine"
-	"tacho/pace"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/engine"
+	"github.com/tacho-bench/tacho/pace"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// BenchmarkBurst is the processor time of a request that leaves in a burst, and how
-// long the burst takes, beside a bare loop of writes to as many connections.
+// BenchmarkBurst measures the CPU time per request in a burst and the duration
+// of the burst, compared with a bare loop of writes to as many connections.
 func BenchmarkBurst(b *testing.B) {
 	const requests, rounds = 1024, 7
 	for b.Loop() {
@@ -45,12 +45,12 @@ func BenchmarkBurst(b *testing.B) {
 	}
 }
 
-// bursts are the ways to send some requests at once. They return the processor time
-// and the time from before the first write until after the last, in seconds.
+// bursts are implementations of a burst. They return the CPU time, and the time
+// from before the first write until after the last, in seconds.
 var bursts = map[string]func(addr string, requests int) (cpu, wall float64, err error){"tacho": tachoBurst, "floor": floorBurst}
 
-// burst is the role of a client that sends at once: args are its kind, the server's
-// address and the requests.
+// burst is the role of a client that sends a burst. args are its kind, the
+// server's address and the number of requests.
 func burst(args []string) error {
 	requests, err := strconv.Atoi(args[2])
 	if err != nil {
@@ -61,8 +61,8 @@ func burst(args []string) error {
 	return err
 }
 
-// floorBurst writes to connections that are there. The kernel is to tell when each
-// request left, as it is for tacho.
+// floorBurst writes to open connections. Transmit timestamps are enabled, as in
+// tacho.
 func floorBurst(addr string, requests int) (cpu, wall float64, err error) {
 	a, err := net.ResolveTCPAddr("tcp4", addr)
 	if err != nil {
@@ -82,7 +82,7 @@ func floorBurst(addr string, requests int) (cpu, wall float64, err error) {
 			return 0, 0, err
 		}
 	}
-	time.Sleep(100 * time.Millisecond) // the server has them all
+	time.Sleep(100 * time.Millisecond) // until the server has accepted all connections
 	before, began := cpuSeconds(), time.Now()
 	for _, fd := range fds {
 		if _, err := unix.Write(fd, text); err != nil {
@@ -92,7 +92,7 @@ func floorBurst(addr string, requests int) (cpu, wall float64, err error) {
 	return cpuSeconds() - before, time.Since(began).Seconds(), nil
 }
 
-// tachoBurst is the tool's own way.
+// tachoBurst sends the burst with tacho's engine and transport.
 func tachoBurst(addr string, requests int) (cpu, wall float64, err error) {
 	engine.Tune()
 	be, tc, err := vllm(addr)
@@ -112,7 +112,7 @@ func tachoBurst(addr string, requests int) (cpu, wall float64, err error) {
 	return w.cpu, w.wall, err
 }
 
-// A watch looks at the first and at the last write of a burst.
+// A watch records the first and the last write of a burst.
 type watch struct {
 	tacho.Backend
 	begun     atomic.Bool

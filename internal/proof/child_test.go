@@ -15,23 +15,23 @@ import (
 	"testing"
 	"time"
 
-	"tacho/sim"
+	"github.com/tacho-bench/tacho/sim"
 )
 
-// roleVar tells the binary what to be instead of a test.
+// roleVar selects a role for the test binary instead of running tests.
 //
 // hermetic: only benchmarks and tests of the real tier start processes.
 const roleVar = "TACHO_PROOF_ROLE"
 
-// roles are what it can be. Each talks by lines on its standard streams, and
-// ends when its standard input does.
+// roles are the available roles. A role communicates by lines on its standard
+// streams and exits when its standard input is closed.
 var roles = map[string]func(args []string) error{"server": serve, "client": client, "engine": engineServer}
 
 func TestMain(m *testing.M) {
 	role, args, _ := strings.Cut(os.Getenv(roleVar), " ")
 	if role == "" {
 		code := m.Run()
-		_ = os.RemoveAll(buildDir) // where nothing was built there is none
+		_ = os.RemoveAll(buildDir) // missing if nothing was built
 		os.Exit(code)
 	}
 	do := roles[role]
@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serve is the recording server: args are time to first token and time between
-// tokens.
+// serve is the role of the recording server. args are time to first token and
+// time between tokens.
 func serve(args []string) error {
 	runtime.GOMAXPROCS(1)
 	var opt sim.Options
@@ -99,7 +99,7 @@ func start(b testing.TB, role string, args ...string) *child {
 	return c
 }
 
-// line is the next line the child says.
+// line returns the next line printed by the child.
 func (c *child) line() string {
 	c.b.Helper()
 	s, err := c.out.ReadString('\n')
@@ -109,8 +109,7 @@ func (c *child) line() string {
 	return strings.TrimSpace(s)
 }
 
-// stop ends the child. One that could not do its part makes a test that counted on it
-// worthless.
+// stop ends the child and fails the test if the child failed.
 func (c *child) stop() {
 	_ = c.stdin.Close()
 	var failed *exec.ExitError
@@ -119,7 +118,7 @@ func (c *child) stop() {
 	}
 }
 
-// cpuSeconds is the processor time this process has used.
+// cpuSeconds returns the CPU time used by this process.
 func cpuSeconds() float64 {
 	var ru syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &ru) != nil {
@@ -128,7 +127,7 @@ func cpuSeconds() float64 {
 	return time.Duration(ru.Utime.Nano() + ru.Stime.Nano()).Seconds()
 }
 
-// residentKiB is the memory of this process that is in RAM.
+// residentKiB returns the resident memory of this process.
 func residentKiB() float64 {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
-	"tacho/sim"
-	"tacho/stat"
-	"tacho/store"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/sim"
+	"github.com/tacho-bench/tacho/stat"
+	"github.com/tacho-bench/tacho/store"
 )
 
 // buildDir is removed at the end.
@@ -25,7 +25,7 @@ import (
 // hermetic: only benchmarks and tests of the real tier start processes.
 var buildDir string
 
-// built is tacho as users have it: the binary that TACHO names, or one built here.
+// built returns a tacho binary: the one named by TACHO, or a new build.
 var built = sync.OnceValues(func() (string, error) {
 	if binary := os.Getenv("TACHO"); binary != "" {
 		return binary, nil
@@ -43,21 +43,21 @@ var built = sync.OnceValues(func() (string, error) {
 	return binary, nil
 })
 
-// A used is what a run through the command showed and took.
+// A used contains the results and the resources of a run of the command.
 type used struct {
 	records records
 	said    string
 	cpu     float64 // seconds
-	rss     float64 // KiB at the most
+	rss     float64 // peak, in KiB
 }
 
-// command has tacho bench measure servers, in a process of its own.
+// command runs tacho bench in its own process.
 func command(b testing.TB, urls []string, flags ...string) used {
 	b.Helper()
 	return commandWith(b, (*exec.Cmd).Start, urls, flags...)
 }
 
-// commandWith is command with a way to start the process.
+// commandWith is command with a custom start function.
 func commandWith(b testing.TB, start func(*exec.Cmd) error, urls []string, flags ...string) used {
 	b.Helper()
 	binary, err := built()
@@ -100,8 +100,8 @@ func commandWith(b testing.TB, start func(*exec.Cmd) error, urls []string, flags
 	return u
 }
 
-// peak asks Linux again and again for the most KiB that a process held, until it
-// is over: what is told of its end counts what its parent held, too.
+// peak polls the peak memory of a process in KiB until the process exits. The
+// rusage of the exited process would include memory of its parent.
 func peak(pid int, over <-chan struct{}) <-chan float64 {
 	most := make(chan float64, 1)
 	go func() {
@@ -122,7 +122,7 @@ func peak(pid int, over <-chan struct{}) <-chan float64 {
 	return most
 }
 
-// verdict is the word on the run, and what is wrong with it.
+// verdict returns the verdict of the run and its reasons.
 func (u *used) verdict() string {
 	var said []string
 	for line := range strings.Lines(u.said) {
@@ -136,7 +136,7 @@ func (u *used) verdict() string {
 	return strings.Join(said, "; ")
 }
 
-// lags are how late requests left, in microseconds.
+// lags returns the send lags of requests in microseconds.
 func (u *used) lags() stat.Sample {
 	lag := make([]float64, len(u.records))
 	for i := range u.records {
@@ -149,8 +149,8 @@ func servers(b testing.TB, n int, ttft, itl string) []string {
 	return started(b, n, "server", ttft, itl)
 }
 
-// metronomes are servers that need as little of the machine as can be, where
-// there are such.
+// metronomes starts n servers with minimal CPU use if available, otherwise
+// simulators.
 func metronomes(b testing.TB, n int, ttft, itl string) []string {
 	if platformRoles["metronome"] == nil {
 		return servers(b, n, ttft, itl)
@@ -165,8 +165,8 @@ func started(b testing.TB, n int, role, ttft, itl string) (urls []string) {
 	return urls
 }
 
-// BenchmarkCommandBurst sends 1,024 requests at once, and looks at how long it
-// takes until the last has left.
+// BenchmarkCommandBurst sends 1,024 requests together and measures the time
+// until the last one is sent.
 func BenchmarkCommandBurst(b *testing.B) {
 	for b.Loop() {
 		u := command(b, servers(b, 1, "500ms", "50ms"), "--num-prompts", "1024", "--random-output-len", "4")
@@ -179,8 +179,8 @@ func BenchmarkCommandBurst(b *testing.B) {
 	}
 }
 
-// BenchmarkCommandRequest is the processor time of a request, start and report
-// included, and how late requests leave.
+// BenchmarkCommandRequest measures the CPU time per request, including startup
+// and report, and the send lag.
 func BenchmarkCommandRequest(b *testing.B) {
 	for b.Loop() {
 		for _, rate := range []int{500, 2000, 1250 * runtime.NumCPU()} {
@@ -194,8 +194,8 @@ func BenchmarkCommandRequest(b *testing.B) {
 	}
 }
 
-// BenchmarkCommandMemory is the resident memory of an open stream, all that is
-// saved of it included.
+// BenchmarkCommandMemory measures the resident memory per open stream,
+// including stored data.
 func BenchmarkCommandMemory(b *testing.B) {
 	for b.Loop() {
 		few := memory(b, 10)
@@ -225,9 +225,9 @@ func memory(b *testing.B, streams int, flags ...string) float64 {
 	return u.rss
 }
 
-// BenchmarkCommandAccuracy holds reported times against the server's own, and
-// the processor time of a token against that of the barest receiver and of a
-// plain client. Once server and client may use all cores, and once each has one.
+// BenchmarkCommandAccuracy compares reported times with the server's own, and
+// the CPU time per token with a minimal receiver and a plain client. Server and
+// client first share all cores, then have one core each.
 func BenchmarkCommandAccuracy(b *testing.B) {
 	first, last := ends()
 	free := func(start func()) { start() }
@@ -250,7 +250,7 @@ func BenchmarkCommandAccuracy(b *testing.B) {
 	}
 }
 
-// accuracy measures so many streams. here and there start servers and clients.
+// accuracy measures streams. here and there start servers and clients.
 func accuracy(b *testing.B, streams int, clock string, here, there func(start func())) {
 	b.Helper()
 	const tokens = 200
@@ -277,7 +277,7 @@ func accuracy(b *testing.B, streams int, clock string, here, there func(start fu
 	b.ReportMetric(0, "ns/op")
 }
 
-// against compares records with what all servers wrote down.
+// against compares records with the records of all servers.
 func against(b testing.TB, recs []tacho.Record, urls []string, l Load) *Seen {
 	b.Helper()
 	all := map[string]sim.Truth{}
@@ -292,7 +292,8 @@ func against(b testing.TB, recs []tacho.Record, urls []string, l Load) *Seen {
 }
 
 // BenchmarkCommandScale is for machines with many cores: more streams than one
-// thread can receive for, on both clocks, from a server on each of a few cores.
+// receive thread can handle, on both clocks, with one server per core on a few
+// cores.
 func BenchmarkCommandScale(b *testing.B) {
 	if runtime.NumCPU() < 8 {
 		b.Skip("it wants eight cores or more")

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ends are the first and the last of the cores that we may use.
+// ends returns the first and the last core available to this process.
 func ends() (first, last int) {
 	var set unix.CPUSet
 	_ = unix.SchedGetaffinity(0, &set)
@@ -23,12 +23,13 @@ func ends() (first, last int) {
 	return first, last
 }
 
-// onCore has a process that is started within run on one core.
+// onCore runs start with the affinity of one core, which started processes
+// inherit.
 func onCore(core int, start func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // for good: its affinity ends with it
+		runtime.LockOSThread() // never unlocked: the thread exits with its affinity
 		var set unix.CPUSet
 		set.Set(core)
 		_ = unix.SchedSetaffinity(0, &set)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// All clients see all tokens, so that their costs can be compared.
+// All clients see all tokens, so that their costs are comparable.
 func TestRealClientsSeeTheSame(t *testing.T) {
 	addr := start(t, "server", "10ms", "1ms").line()
 	for kind, run := range clients {

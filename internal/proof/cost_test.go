@@ -17,31 +17,31 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
-	"tacho/backend"
-	"tacho/engine"
-	"tacho/pace"
-	"tacho/transport"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/engine"
+	"github.com/tacho-bench/tacho/pace"
+	"github.com/tacho-bench/tacho/transport"
 )
 
-// A load is streams opened within some time, each with an answer of so many
-// tokens.
+// A load is a number of streams opened over some time, each with a fixed number
+// of tokens.
 type load struct {
 	addr            string
 	streams, tokens int
 	within          time.Duration
 }
 
-// at is when a stream is opened.
+// at returns the time at which stream i is opened.
 func (l load) at(i int) time.Duration { return time.Duration(i) * l.within / time.Duration(l.streams) }
 
-// clients are the ways to read the same streams.
+// clients are implementations that read the same streams.
 var clients = map[string]func(load) error{"tacho": tachoClient, "plain": plainClient, "floor": floorClient}
 
-// client is the role of a client: args are its kind, the server's address, the
-// streams, the tokens of each, the time in which they are opened, and that after
-// which all are open. It prints its processor time for a token and its memory for
-// a stream.
+// client is the role of a client. args are its kind, the server's address, the
+// number of streams, tokens per stream, the time over which streams are opened,
+// and the time after which all are open. It prints its CPU time per token and
+// its memory per stream.
 func client(args []string) error {
 	streams, err1 := strconv.Atoi(args[2])
 	tokens, err2 := strconv.Atoi(args[3])
@@ -63,7 +63,7 @@ func client(args []string) error {
 	return nil
 }
 
-// tachoClient is the tool's own way, from the schedule to the records.
+// tachoClient uses tacho's code from the schedule to the records.
 func tachoClient(l load) error {
 	engine.Tune()
 	be, tc, err := vllm(l.addr)
@@ -82,7 +82,7 @@ func tachoClient(l load) error {
 	return err
 }
 
-// vllm is a backend, and the client that it has.
+// vllm returns a backend and its client.
 func vllm(addr string) (tacho.Backend, *transport.Client, error) {
 	tc, err := transport.New(transport.Options{BaseURL: "http://" + addr})
 	if err != nil {
@@ -96,7 +96,7 @@ func vllm(addr string) (tacho.Backend, *transport.Client, error) {
 	return be, tc, err
 }
 
-// counter counts and forgets.
+// counter counts records and drops them.
 type counter struct {
 	tokens  int
 	example string
@@ -111,7 +111,7 @@ func (c *counter) Add(r *tacho.Record) error {
 }
 func (c *counter) Close() error { return nil }
 
-// plainClient is what anybody would write: net/http, a scanner, encoding/json.
+// plainClient is a typical client: net/http, a scanner and encoding/json.
 func plainClient(l load) error {
 	hc := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: l.streams, DisableCompression: true}}
 	var wg sync.WaitGroup
@@ -172,7 +172,7 @@ func requestBody(tokens int) string {
 	return fmt.Sprintf(`{"model":"sim","prompt":[1001,1002,1003,1004],"max_tokens":%d,"ignore_eos":true,"stream":true,"stream_options":{"include_usage":true}}`, tokens)
 }
 
-// measure runs a client in a process of its own.
+// measure runs a client in its own process.
 func measure(b *testing.B, kind string, l load, after time.Duration) (cpuMicros, kib float64) {
 	b.Helper()
 	c := start(b, "client", kind, l.addr, strconv.Itoa(l.streams), strconv.Itoa(l.tokens), l.within.String(), after.String())
@@ -183,13 +183,13 @@ func measure(b *testing.B, kind string, l load, after time.Duration) (cpuMicros,
 	return cpuMicros, kib
 }
 
-// BenchmarkCPU compares the processor time of a streamed token.
+// BenchmarkCPU compares the CPU time per streamed token.
 func BenchmarkCPU(b *testing.B) {
 	for b.Loop() {
 		const streams, tokens = 2000, 400
 		addr := start(b, "server", "1s", "50ms").line()
 		cpu := map[string]float64{}
-		for _, kind := range []string{"plain", "tacho", "floor", "tacho", "plain"} { // twice, so that a change of the machine's load shows
+		for _, kind := range []string{"plain", "tacho", "floor", "tacho", "plain"} { // twice, to show changes in the machine's load
 			micros, _ := measure(b, kind, load{addr, streams, tokens, time.Second}, time.Hour)
 			b.Logf("%-5s %.2f us of CPU a token (%d streams at 20 tokens/s)", kind, micros, streams)
 			cpu[kind] += micros
@@ -202,7 +202,7 @@ func BenchmarkCPU(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory measures the resident memory of an open stream.
+// BenchmarkMemory measures the resident memory per open stream.
 func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
 		const streams, tokens = 10_000, 12

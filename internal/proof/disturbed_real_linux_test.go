@@ -21,8 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// disturbed are kinds of runs in which something outside of client and server is in
-// the way: a pulse that stops the client, a CPU quota, a proxy, a lost agent.
+// disturbed are runs with an external disturbance: a periodically stopped
+// client, a CPU quota, a proxy or a lost agent.
 var disturbed = []kind{
 	{name: "pulses", of: func(r *rand.Rand, c *trial) {
 		c.closed(r, 600)
@@ -39,7 +39,7 @@ var disturbed = []kind{
 	}},
 	{name: "CPU quota, open loop", of: func(r *rand.Rand, c *trial) {
 		rate := between(r, 20, 60)
-		c.streams, c.tokens, c.speech.TTFT, c.quota = 4*rate, 5, millis(r, 30, 100), millis(r, 5, 40)
+		c.streams, c.tokens, c.answerPattern.TTFT, c.quota = 4*rate, 5, millis(r, 30, 100), millis(r, 5, 40)
 		c.flags = []string{"--request-rate", strconv.Itoa(rate)}
 	}},
 	{name: "nginx", of: func(r *rand.Rand, c *trial) { c.proxy, c.streams = streaming, between(r, 20, 100) }, wrong: healthy},
@@ -59,14 +59,14 @@ var disturbed = []kind{
 	}, wrong: notValid},
 }
 
-// How nginx passes answers on: as they come, or as it does if it is not told.
+// Buffering modes of nginx: off, or nginx's default.
 const (
 	streaming   = `proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off;`
 	asInstalled = "# it asks by HTTP/1.0 and buffers\n"
 )
 
-// healthy is wrong about a proxy that passes tokens on at once. How long it takes for
-// that is part of what is measured, so the times are not held against the server's.
+// healthy checks a proxy without buffering. Its delay is part of the
+// measurement, so times are not compared with the server's.
 func healthy(o observation) string {
 	if o.word == "INVALID" || strings.Contains(o.said, "buffered") || o.missing > 0 {
 		return "nothing was wrong; "
@@ -74,21 +74,21 @@ func healthy(o observation) string {
 	return ""
 }
 
-// closed is a closed loop of short requests.
+// closed configures a closed loop of short requests.
 func (c *trial) closed(r *rand.Rand, requests int) {
 	limit := between(r, 2, 8)
-	c.streams, c.tokens, c.speech.TTFT, c.speech.Gap = requests, between(r, 1, 3), millis(r, 5, 30), 2*time.Millisecond
+	c.streams, c.tokens, c.answerPattern.TTFT, c.answerPattern.Gap = requests, between(r, 1, 3), millis(r, 5, 30), 2*time.Millisecond
 	c.flags, c.limit = []string{"--max-concurrency", strconv.Itoa(limit)}, limit
 }
 
-// lose is a load of three agents, of which one is killed.
+// lose configures a load of three agents, one of which is killed.
 func (c *trial) lose(r *rand.Rand) {
 	rate := between(r, 30, 90)
-	c.streams, c.tokens, c.speech.TTFT, c.kill = 6*rate, 5, millis(r, 30, 100), true
+	c.streams, c.tokens, c.answerPattern.TTFT, c.kill = 6*rate, 5, millis(r, 30, 100), true
 	c.flags = []string{"--agents", "3", "--local", "--agent-timeout", "2", "--request-rate", strconv.Itoa(rate)}
 }
 
-// mustSay is wrong about a run with another verdict or without the reason.
+// mustSay checks for a verdict and a reason.
 func mustSay(word, code string) func(observation) string {
 	return func(o observation) string {
 		if o.word != word || !strings.Contains(o.said, code) {
@@ -105,14 +105,14 @@ func notValid(o observation) string {
 	return ""
 }
 
-// idleMost is the part of the time for which slots of a VALID closed loop may be empty
-// beyond the turnaround of an undisturbed client. The verdict allows 2 %; the server
-// sees the gaps with the way there and back.
+// idleMost is the fraction of time in which slots of a VALID closed loop may be
+// idle, beyond the turnaround of an undisturbed client. The verdict allows 2 %;
+// gaps on the server include the round trip.
 const idleMost = 0.03
 
-// idleSlots is for which part of the time the slots of a closed loop were empty, as the
-// server saw it, beyond half a millisecond for each request.
-func idleSlots(truth map[string]testimony, limit int) float64 {
+// idleSlots returns the fraction of time in which slots of a closed loop were
+// idle on the server, beyond half a millisecond per request.
+func idleSlots(truth map[string]serverRecord, limit int) float64 {
 	var begins, ends []int64
 	for _, w := range truth {
 		begins, ends = append(begins, w.Received), append(ends, w.End)
@@ -129,7 +129,7 @@ func idleSlots(truth map[string]testimony, limit int) float64 {
 	return max(idle, 0).Seconds() / float64(limit) / time.Duration(begins[len(begins)-1]-begins[limit-1]).Seconds()
 }
 
-// throttle puts a process into a control group with a quota of so much in 100 ms.
+// throttle moves a process to a control group with a CPU quota per 100 ms.
 func (c *trial) throttle(t *testing.T, pid int) {
 	t.Helper()
 	dir := fmt.Sprintf("/sys/fs/cgroup/cpu/tacho-verdict-%d", os.Getpid())
@@ -141,7 +141,7 @@ func (c *trial) throttle(t *testing.T, pid int) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.Remove(dir) }) // the next one uses it
+	t.Cleanup(func() { _ = os.Remove(dir) }) // reused by the next run
 	for _, name := range []string{"cpu.cfs_period_us", "cpu.cfs_quota_us", "cpu.max", "cgroup.procs"} {
 		if text, ok := files[name]; ok {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
@@ -151,23 +151,23 @@ func (c *trial) throttle(t *testing.T, pid int) {
 	}
 }
 
-// killOne kills the first of the agents that a process has started, in the middle of
-// the load.
+// killOne kills the first agent started by a process, in the middle of the
+// load.
 func (c *trial) killOne(pid int) {
-	time.Sleep(3 * time.Second)                                               // agents have to start and to send for a while
-	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // each thread has its own
+	time.Sleep(3 * time.Second)                                               // until agents have started and sent for a while
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // each thread has its own file
 	for _, thread := range threads {
-		children, _ := os.ReadFile(thread) // a thread that is over has none
+		children, _ := os.ReadFile(thread) // missing if the thread has exited
 		for _, text := range strings.Fields(string(children)) {
 			if child, err := strconv.Atoi(text); err == nil {
-				_ = unix.Kill(child, unix.SIGKILL) // or it is over
+				_ = unix.Kill(child, unix.SIGKILL) // may have exited
 				return
 			}
 		}
 	}
 }
 
-// nginx starts nginx in front of a server, and returns its address.
+// nginx starts nginx in front of a server and returns its address.
 func (c *trial) nginx(t *testing.T, backend string) string {
 	t.Helper()
 	binary, err := exec.LookPath("nginx")
@@ -197,14 +197,14 @@ location / { proxy_pass http://%[3]s; %[4]s } } }
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, binary, "-p", dir, "-c", file)
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) } // the workers go with it
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) } // includes the workers
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cancel(); _ = cmd.Wait() }) // it was killed
+	t.Cleanup(func() { cancel(); _ = cmd.Wait() }) // killed
 	for {
 		if conn, err := net.Dial("tcp", address); err == nil {
-			_ = conn.Close() // it was only to see that it listens
+			_ = conn.Close() // only checks that nginx listens
 			return address
 		}
 		if unix.Kill(cmd.Process.Pid, 0) != nil {
@@ -214,14 +214,14 @@ location / { proxy_pass http://%[3]s; %[4]s } } }
 	}
 }
 
-// freeAddress is one where a server can listen.
+// freeAddress returns an unused address.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }() // nginx takes it
+	defer func() { _ = l.Close() }() // free for nginx
 	return l.Addr().String()
 }
 

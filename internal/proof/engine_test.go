@@ -8,14 +8,14 @@ import (
 	"os"
 	"testing"
 
-	"tacho"
-	"tacho/backend"
-	"tacho/engine"
-	"tacho/metric"
-	"tacho/pace"
-	"tacho/sim"
-	"tacho/sim/step"
-	"tacho/transport"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/engine"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/pace"
+	"github.com/tacho-bench/tacho/sim"
+	"github.com/tacho-bench/tacho/sim/step"
+	"github.com/tacho-bench/tacho/transport"
 )
 
 // engineServer is the role of the simulator with a profile.
@@ -38,12 +38,13 @@ func engineServer(args []string) error {
 	return s.Close()
 }
 
-// BenchmarkEngine runs the engine model on both of its clocks: on the wall
-// clock, over HTTP, measured by tacho; and on the virtual one.
+// BenchmarkEngine runs the engine model on both clocks: on the wall clock over
+// HTTP, measured by tacho, and in virtual time.
 func BenchmarkEngine(b *testing.B) {
 	for b.Loop() {
 		worst := 0.0
-		// TGI cannot be told to go on, so its answers are short enough not to end by themselves.
+		// TGI does not support ignore_eos, so its answers are short enough to
+		// never end early.
 		for profile, output := range map[string]int{"vllm-405b-mi300x": 40, "tgi-405b-mi300x": 8} {
 			for _, n := range []int{1, 4, 16} {
 				worst = max(worst, clocksDiffer(b, profile, n, output))
@@ -77,7 +78,7 @@ func clocksDiffer(b *testing.B, profile string, n, output int) (worst float64) {
 			rec.Events = append(rec.Events, tacho.Event{At: e.At})
 			rec.End = e.At
 		}
-		_ = virtual.Add(rec) // keeps in memory, and cannot fail
+		_ = virtual.Add(rec) // in memory, cannot fail
 	}
 	srv := start(b, "engine", profile)
 	tgi := p.Engine == "tgi"
@@ -96,10 +97,10 @@ func clocksDiffer(b *testing.B, profile string, n, output int) (worst float64) {
 	return worst
 }
 
-// prompts is a workload of short prompts with answers of a given length.
+// prompts is a workload of short prompts with a fixed output length.
 type prompts struct {
 	count, output int
-	text          bool // as words, where the protocol takes no token ids
+	text          bool // as text if the protocol does not accept token ids
 }
 
 func (p prompts) Session(i uint64) (tacho.Session, error) {
@@ -115,7 +116,7 @@ func (p prompts) Session(i uint64) (tacho.Session, error) {
 	}}}}, nil
 }
 
-// drive runs a stage of requests in a protocol of choice.
+// drive runs a stage of requests with the given protocol.
 func drive(b testing.TB, kind, model string, source tacho.Source, addr string, p tacho.Pacer, spares int) records {
 	b.Helper()
 	tc, err := transport.New(transport.Options{BaseURL: "http://" + addr})

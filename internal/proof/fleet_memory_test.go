@@ -11,23 +11,24 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tacho"
-	"tacho/backend"
-	"tacho/engine"
-	"tacho/internal/memnet"
-	"tacho/pace"
-	"tacho/predict"
-	"tacho/route"
-	"tacho/sim"
-	"tacho/sim/step"
-	"tacho/transport"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/engine"
+	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/predict"
+	"github.com/tacho-bench/tacho/internal/route"
+	"github.com/tacho-bench/tacho/pace"
+	"github.com/tacho-bench/tacho/sim"
+	"github.com/tacho-bench/tacho/sim/step"
+	"github.com/tacho-bench/tacho/transport"
 )
 
-// A load is requests of token ids: some of the first ones are those of a family.
+// A load consists of requests with token ids. Requests of a family share their
+// first ids.
 type load struct {
 	requests, prompt, shared, families, answer int
 	perSecond                                  float64
-	ends                                       bool // answers end by themselves
+	ends                                       bool // answers end early
 }
 
 // Session implements tacho.Source.
@@ -52,7 +53,7 @@ func (l load) Session(i uint64) (tacho.Session, error) {
 
 var adapters = []string{"first", "second"}
 
-// kept keeps records.
+// kept stores records.
 type kept struct {
 	mu  sync.Mutex
 	all []*tacho.Record
@@ -71,8 +72,8 @@ func (k *kept) Close() error { return nil }
 
 const fleetSeed = 7
 
-// overHTTP measures the load on simulated servers, on a network in memory and in
-// the time of a bubble.
+// overHTTP measures the load on simulated servers, over an in-memory network in
+// a synctest bubble.
 func overHTTP(t *testing.T, p step.Profile, n int, policy route.Policy, l load) []*tacho.Record {
 	t.Helper()
 	kind := backend.Kinds[slices.IndexFunc(backend.Kinds, func(k backend.Kind) bool { return k.Name == "vllm" })]
@@ -116,7 +117,7 @@ func overHTTP(t *testing.T, p step.Profile, n int, policy route.Policy, l load) 
 	return out.all
 }
 
-// computed is the same, predicted.
+// computed predicts the same load.
 func computed(t *testing.T, p step.Profile, n int, policy route.Policy, l load) []*tacho.Record {
 	t.Helper()
 	fleet, err := predict.NewFleet(predict.FleetPlan{Engines: []predict.Engine{{Profile: p, Count: n}}, Policy: policy, Seed: fleetSeed, RouteSeed: fleetSeed})
@@ -138,7 +139,7 @@ func (l load) arrivals() func(yield func(uint64, time.Duration) bool) {
 	return pace.Stripe(pace.Poisson{Rate: l.perSecond, Count: l.requests, Seed: fleetSeed}.Arrivals(), 0, 1)
 }
 
-// figuresOfRecords are means and p99.
+// figuresOfRecords returns means and p99.
 func figuresOfRecords(t *testing.T, records []*tacho.Record) map[string]float64 {
 	t.Helper()
 	values := map[string][]float64{}
@@ -164,10 +165,10 @@ func figuresOfRecords(t *testing.T, records []*tacho.Record) map[string]float64 
 	return out
 }
 
-// TestFleetInMemory holds what is predicted against what is measured of simulated
-// servers, with the same requests at the same times, on a network in memory whose
-// clock is the test's: so little may differ. `make test-fleet` does it with
-// processes on loopback.
+// TestFleetInMemory compares predictions with measurements of simulated
+// servers, with the same requests at the same times. The network is in memory
+// and time is virtual, so differences are small. `make test-fleet` does the
+// same with processes on loopback.
 func TestFleetInMemory(t *testing.T) {
 	p, err := step.Load("vllm-8b-h100")
 	if err != nil {

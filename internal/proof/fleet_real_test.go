@@ -16,9 +16,9 @@ import (
 	"testing"
 )
 
-// TestRealFleetAgainstHTTP holds what is predicted for four replicas behind each
-// router against what bench measures of four simulated servers on loopback, with
-// the same requests at the same times. It takes a quiet machine: `make test-fleet`.
+// TestRealFleetAgainstHTTP compares predictions for four replicas behind each
+// router with measurements of four simulated servers on loopback, with the same
+// requests at the same times. It needs a quiet machine: `make test-fleet`.
 func TestRealFleetAgainstHTTP(t *testing.T) {
 	requests := os.Getenv("FLEET")
 	if requests == "" {
@@ -63,7 +63,7 @@ func TestRealFleetAgainstHTTP(t *testing.T) {
 	}
 }
 
-// startEngine starts a simulated server that ends with the test.
+// startEngine starts a simulated server that exits with the test.
 func startEngine(t *testing.T, tool string, i int) string {
 	t.Helper()
 	cmd := exec.Command(tool, "sim", "--child", "--host", "127.0.0.1", "--port", "0", "--profile", "vllm-8b-h100", "--seed", fmt.Sprint(7+i))
@@ -79,7 +79,7 @@ func startEngine(t *testing.T, tool string, i int) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = stdin.Close() // which ends it
+		_ = stdin.Close() // makes the server exit
 		_ = cmd.Wait()
 	})
 	line, err := bufio.NewReader(stdout).ReadString('\n')
@@ -90,7 +90,7 @@ func startEngine(t *testing.T, tool string, i int) string {
 	return url
 }
 
-// figuresOf runs tacho and reads the means and p99 of its report.
+// figuresOf runs tacho and returns means and p99 of its report.
 func figuresOf(t *testing.T, tool string, args []string, runs string) map[string]float64 {
 	t.Helper()
 	if out, err := exec.Command(tool, args...).CombinedOutput(); err != nil {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestRealFleetCost tells what a prediction for 64 replicas costs through the command,
-// on one core: `make bench-fleet`.
+// TestRealFleetCost measures the cost of a prediction for 64 replicas with the
+// command, on one core: `make bench-fleet`.
 func TestRealFleetCost(t *testing.T) {
 	requests := os.Getenv("FLEET_REQUESTS")
 	if requests == "" {

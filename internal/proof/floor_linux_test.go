@@ -13,14 +13,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// floorClient is as little as a client can do and still have every byte and
-// its time: one thread, epoll, recvmsg. Nothing is parsed but the end.
+// floorClient is the minimal client that still gets every byte and its
+// timestamp: one thread, epoll and recvmsg. It parses only the end of an
+// answer.
 func floorClient(l load) error { return floor(l, func(int, int) {}, func(int, []byte, []byte) {}) }
 
-// floor tells of each stream that it opens, and of what it receives.
+// floor calls opens for each opened stream, and hears for all received bytes.
 func floor(l load, opens func(fd, i int), hears func(fd int, text, control []byte)) error {
 	ep, err := unix.EpollCreate1(0)
 	if err != nil {
@@ -89,9 +90,9 @@ func openStream(ep int, to unix.Sockaddr, request []byte, opens func(fd int)) er
 	return unix.EpollCtl(ep, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
 }
 
-// listener is the role of a floor that keeps the kernel's time of every event:
-// args are the server's address, the streams, the tokens of each, and the file
-// for what it heard.
+// listener is the role of a floor client that keeps the kernel timestamp of
+// every event. args are the server's address, the number of streams, tokens per
+// stream, and the output file.
 func listener(args []string) error {
 	streams, _ := strconv.Atoi(args[1])
 	tokens, _ := strconv.Atoi(args[2])
@@ -123,15 +124,15 @@ func listener(args []string) error {
 	return nil
 }
 
-// heard is what a listener keeps of a stream.
+// heard contains the timestamps of one stream.
 type heard struct {
 	ID   string
 	Sent int64
 	At   []int64
 }
 
-// listen has the barest receiver measure the load that a command has, and
-// compares the times that it got with the server's own.
+// listen measures the load of a command with the minimal receiver and compares
+// its times with the server's.
 func listen(b *testing.B, url string, streams, tokens int) *Seen {
 	b.Helper()
 	file := b.TempDir() + "/heard"
@@ -149,7 +150,7 @@ func listen(b *testing.B, url string, streams, tokens int) *Seen {
 	for i, h := range all {
 		recs[i] = tacho.Record{ID: h.ID, Timeline: tacho.NewTimeline(time.Duration(h.Sent))}
 		recs[i].Sent, recs[i].Clock = time.Duration(h.Sent), tacho.KernelClock
-		for _, at := range h.At[:min(tokens, len(h.At))] { // behind them are the usage and the end
+		for _, at := range h.At[:min(tokens, len(h.At))] { // followed by the usage and the end
 			recs[i].Events = append(recs[i].Events, tacho.Event{At: time.Duration(at)})
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// What is true on the busiest machine: all requests reach the server, and none is
-// sent before it is due. How late they are, BenchmarkArrivals tells.
+// On any machine, all requests reach the server, and none is sent before it is
+// due. BenchmarkArrivals measures the lateness.
 func TestRealSchedule(t *testing.T) {
 	for _, l := range processes {
 		l.Requests = 200

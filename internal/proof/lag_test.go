@@ -8,13 +8,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tacho/engine"
-	"tacho/sim"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho/engine"
+	"github.com/tacho-bench/tacho/sim"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// BenchmarkLag sends 2,000 requests a second for a minute and looks at how late
-// each left, and whether that grew.
+// BenchmarkLag sends 2,000 requests per second for a minute and measures the
+// send lag and its growth.
 func BenchmarkLag(b *testing.B) {
 	for b.Loop() {
 		const rate, seconds = 2000, 60
@@ -40,7 +40,7 @@ func BenchmarkLag(b *testing.B) {
 	}
 }
 
-// processes are the arrivals that are looked at.
+// processes are the tested arrival processes.
 var processes = []Load{
 	{Requests: 600, Rate: 200, Burstiness: 1, Tokens: 1},
 	{Requests: 600, Rate: 200, Burstiness: 4, Tokens: 1},
@@ -61,7 +61,8 @@ func arrivals(t testing.TB, l Load) *Seen {
 	return seen
 }
 
-// In virtual time requests are sent when they are due, and the server gets them then.
+// In virtual time requests are sent exactly when due, and the server receives
+// them at the same time.
 func TestSchedule(t *testing.T) {
 	for _, l := range processes {
 		t.Run(fmt.Sprint("burstiness=", l.Burstiness), func(t *testing.T) {
@@ -78,8 +79,8 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// checkSchedule wants all requests, and their due times to be those of the process
-// that was asked for.
+// checkSchedule checks that all requests are present and that their due times
+// follow the requested process.
 func checkSchedule(t *testing.T, seen *Seen) {
 	t.Helper()
 	l := seen.Load
@@ -98,8 +99,8 @@ func checkSchedule(t *testing.T, seen *Seen) {
 	}
 }
 
-// BenchmarkArrivals holds the gaps between requests, as the server's kernel
-// received them, against the process that was asked for.
+// BenchmarkArrivals compares the gaps of requests received by the server's
+// kernel with the requested process.
 func BenchmarkArrivals(b *testing.B) {
 	for b.Loop() {
 		engine.Tune()

@@ -17,40 +17,40 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tacho/sim"
+	"github.com/tacho-bench/tacho/sim"
 )
 
-// platformRoles are those that only Linux has.
+// platformRoles are available on Linux only.
 var platformRoles = map[string]func(args []string) error{"listener": listener, "burst": burst, "metronome": tick}
 
-// A metronome is a server that says token k of every answer at its arrival +
-// TTFT + k gaps, with as little work as a server can do: one thread, a write for
-// a token. Beside a client on the same few cores the simulator is the first to
-// be late, and what it then writes back to back says little of the client.
+// A metronome is a server that sends token k of every answer at arrival + TTFT
+// + k gaps, with minimal work: one thread and one write per token. If client
+// and simulator share a few cores, the simulator is late first, and its bursts
+// reveal little about the client.
 type metronome struct {
 	ttft, gap time.Duration
 
 	epoll, listener, timer int
 
 	lines map[int32]*line
-	first []*line // the next token of these is their first, in the order in which it is due;
-	next  []*line // and of these a later one
+	first []*line // lines whose next token is the first, in due order
+	next  []*line // lines whose next token is a later one
 	kept  []*sim.Truth
 }
 
-// A line is a connection, and the answer that is being said on it.
+// A line is a connection and its current answer.
 type line struct {
 	fd       int
 	in       []byte
-	received int64 // when the kernel had the first byte of the request
+	received int64 // kernel timestamp of the request's first byte
 	prompt   int
 	tokens   int
 	due      int64
 	truth    *sim.Truth
 }
 
-// tick is the role of a metronome: args are time to first token and time between
-// tokens. It tells what it did as the simulator does.
+// tick is the role of a metronome. args are time to first token and time
+// between tokens. It reports its times like the simulator.
 func tick(args []string) error {
 	runtime.GOMAXPROCS(1)
 	runtime.LockOSThread()
@@ -70,7 +70,7 @@ func tick(args []string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }() // what is not held on to is closed by the collector
+	defer func() { _ = file.Close() }() // unreferenced files are closed by the garbage collector
 	m.listener = int(file.Fd())
 	if err := unix.SetNonblock(m.listener, true); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (m *metronome) run() error {
 			case m.listener:
 				err = m.accept()
 			case m.timer:
-				_, _ = unix.Read(fd, make([]byte, 8)) // it only wakes
+				_, _ = unix.Read(fd, make([]byte, 8)) // wakeup only
 			default:
 				err = m.hear(m.lines[events[i].Fd])
 			}
@@ -142,7 +142,7 @@ func (m *metronome) accept() error {
 	}
 }
 
-// hear takes in what came on a line, and begins the answer when the request is whole.
+// hear reads from a line and starts the answer when the request is complete.
 func (m *metronome) hear(l *line) error {
 	var text [4096]byte
 	var control [128]byte
@@ -150,7 +150,7 @@ func (m *metronome) hear(l *line) error {
 	if errors.Is(err, unix.EAGAIN) {
 		return nil
 	}
-	if err != nil || n == 0 { // the client has gone
+	if err != nil || n == 0 { // the client has closed the connection
 		delete(m.lines, int32(l.fd))
 		return unix.Close(l.fd)
 	}
@@ -190,7 +190,7 @@ func (m *metronome) answer(l *line, req *http.Request) error {
 	return err
 }
 
-// testify is asked for once, by a connection that is closed after it.
+// testify reports all times once and closes the connection.
 func (m *metronome) testify(l *line) error {
 	var b bytes.Buffer
 	for _, t := range m.kept {
@@ -227,8 +227,8 @@ func event(w io.Writer, data string) {
 	fmt.Fprintf(w, "%x\r\ndata: %s\n\n\r\n", len(data)+8, data)
 }
 
-// say says at most n of the tokens that are due, and whether there are more.
-// Otherwise the timer is set to the next.
+// say sends up to n due tokens and reports whether there are more. If not, it
+// sets the timer to the next token.
 func (m *metronome) say(n int) bool {
 	for range n {
 		queue := &m.first
@@ -242,7 +242,7 @@ func (m *metronome) say(n int) bool {
 		now := time.Now().UnixNano()
 		if left := l.due - now; left > 0 {
 			value := unix.NsecToTimespec(left)
-			_ = unix.TimerfdSettime(m.timer, 0, &unix.ItimerSpec{Value: value}, nil) // it can only fail for a wrong time
+			_ = unix.TimerfdSettime(m.timer, 0, &unix.ItimerSpec{Value: value}, nil) // fails for an invalid time only
 			return false
 		}
 		*queue = (*queue)[1:]
@@ -251,8 +251,7 @@ func (m *metronome) say(n int) bool {
 	return true
 }
 
-// sayOne says the next token of an answer. A client that has gone is noticed by
-// hear.
+// sayOne sends the next token of an answer. hear detects closed connections.
 func (m *metronome) sayOne(l *line, now int64) {
 	t := l.truth
 	t.Writes = append(t.Writes, now)
@@ -270,7 +269,7 @@ func (m *metronome) sayOne(l *line, now int64) {
 	_, _ = unix.Write(l.fd, append(append(end, said("[DONE]")...), "0\r\n\r\n"...))
 }
 
-// stamps finds the software time and the number of a sent packet.
+// stamps returns the software timestamp and the number of a sent packet.
 func stamps(control []byte) (at int64, id uint32) {
 	messages, _ := unix.ParseSocketControlMessage(control)
 	for _, m := range messages {

@@ -8,9 +8,10 @@ import (
 	"testing"
 )
 
-// BenchmarkCommandPeer is the processor time of a request beside that of vllm-bench, the
-// Rust client of the vLLM project, in turns, from the start of the process to its end.
-// PEER names that program and PEER_TOKENIZER the folder of a tokenizer, which both have.
+// BenchmarkCommandPeer compares the CPU time per request with vllm-bench, the
+// Rust client of the vLLM project, alternating, from process start to exit.
+// PEER is the path of vllm-bench, PEER_TOKENIZER a tokenizer directory for
+// both.
 func BenchmarkCommandPeer(b *testing.B) {
 	peer, tokenizer := os.Getenv("PEER"), os.Getenv("PEER_TOKENIZER")
 	if peer == "" || tokenizer == "" {
@@ -39,7 +40,7 @@ func BenchmarkCommandPeer(b *testing.B) {
 	}
 }
 
-// spent is the processor time of a program, in microseconds a request.
+// spent returns the CPU time of a program in microseconds per request.
 //
 // hermetic: only the benchmark starts programs.
 func spent(b *testing.B, requests int, program string, flags []string) string {

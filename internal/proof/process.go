@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Gaps are the differences between successive times, the first from 0.
+// Gaps returns the differences between successive times, starting from 0.
 func Gaps(times []float64) []float64 {
 	out := make([]float64, len(times))
 	prev := 0.0
@@ -15,11 +15,11 @@ func Gaps(times []float64) []float64 {
 	return out
 }
 
-// Dispersion is the index of dispersion of a point process: the variance of
-// the number of points in a window over its mean. It is 1 for a Poisson
+// Dispersion returns the index of dispersion of a point process: the variance
+// of the number of points per window divided by its mean. It is 1 for a Poisson
 // process, 0 for a clock, and tends to the squared coefficient of variation of
-// the gaps as the window grows. times ascend; a last, partial window is left
-// out. It is NaN for fewer than two windows.
+// the gaps as the window grows. times must be ascending; a last, partial window
+// is ignored. The result is NaN for fewer than two windows.
 func Dispersion(times []float64, window float64) float64 {
 	if len(times) == 0 {
 		return math.NaN()
@@ -43,9 +43,9 @@ func Dispersion(times []float64, window float64) float64 {
 	return ss / float64(len(counts)-1) / mean
 }
 
-// KolmogorovSmirnov is the largest distance between the empirical
-// distribution of xs and cdf. For n independent observations of cdf it is
-// below 1.95/sqrt(n) in 999 of 1000 samples.
+// KolmogorovSmirnov returns the largest distance between the empirical
+// distribution of xs and cdf. For n independent observations of cdf it is below
+// 1.95/sqrt(n) in 999 of 1000 samples.
 func KolmogorovSmirnov(xs []float64, cdf func(float64) float64) float64 {
 	s := slices.Clone(xs)
 	slices.Sort(s)
@@ -57,8 +57,8 @@ func KolmogorovSmirnov(xs []float64, cdf func(float64) float64) float64 {
 	return d
 }
 
-// GammaCDF is the probability that a gamma variable of the given shape and
-// mean 1 is at most x.
+// GammaCDF returns the probability that a gamma variable with the given shape
+// and mean 1 is at most x.
 func GammaCDF(shape, x float64) float64 {
 	if x <= 0 {
 		return 0
@@ -66,9 +66,9 @@ func GammaCDF(shape, x float64) float64 {
 	return lowerGamma(shape, shape*x)
 }
 
-// lowerGamma is the regularized lower incomplete gamma function P(a, x): by
-// its power series where that converges fast, else by the continued fraction
-// of the upper one (Lentz's method).
+// lowerGamma is the regularized lower incomplete gamma function P(a, x). It
+// uses the power series if that converges fast, otherwise the continued
+// fraction of the upper function (Lentz's method).
 func lowerGamma(a, x float64) float64 {
 	lg, _ := math.Lgamma(a)
 	front := math.Exp(-x + a*math.Log(x) - lg)

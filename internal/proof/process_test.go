@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"tacho/internal/proof"
+	"github.com/tacho-bench/tacho/internal/proof"
 )
 
 // Values of P(a, x) from closed forms: P(1, x) = 1-exp(-x), P(1/2, x) =
@@ -48,7 +48,7 @@ func TestDispersion(t *testing.T) {
 	if got := proof.Dispersion(clock, 10); got > 1e-12 {
 		t.Errorf("a clock: %v, want 0", got)
 	}
-	// Windows with 0 and 4 points in turn: mean 2, variance 4 (n/(n-1)).
+	// Windows alternate between 0 and 4 points: mean 2, variance 4 (n/(n-1)).
 	var pairs []float64
 	for i := range 100 {
 		for range 4 {

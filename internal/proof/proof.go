@@ -1,8 +1,8 @@
-// Package proof measures tacho itself: how far its times are from a server's
-// own, how late it sends, whether its arrivals are those of the process it was
-// told, and what a token costs. The server is the simulator, in a process of its
-// own, which writes down when it sent each token; the client is a whole run, as
-// bench makes it. `tacho selfcheck` and `make bench` print what it finds.
+// Package proof measures tacho itself: the error of its times, its send lag,
+// the distribution of its arrivals, and the CPU time per token. The server is
+// the simulator in its own process, which records when it sent each token. The
+// client is a complete run, as in package bench. `tacho selfcheck` and `make
+// bench` print the results.
 package proof
 
 import (
@@ -21,50 +21,50 @@ import (
 	"slices"
 	"time"
 
-	"tacho"
-	"tacho/metric"
-	"tacho/plan"
-	"tacho/run"
-	"tacho/sim"
-	"tacho/stat"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/run"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/plan"
+	"github.com/tacho-bench/tacho/sim"
+	"github.com/tacho-bench/tacho/stat"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// A Load is what is asked of the server: requests at a rate, each with an answer
-// of so many tokens.
+// A Load is a sequence of requests at a rate, each with a fixed number of
+// output tokens.
 type Load struct {
 	Requests   int
-	Rate       float64 // a second
-	Burstiness float64 // shape of the gaps: 1 is Poisson, +Inf even
-	Tokens     int     // of each answer
-	Clock      string  // what stamps arrivals, as --clock has it; empty is its default
+	Rate       float64 // per second
+	Burstiness float64 // gamma shape of the gaps: 1 is Poisson, +Inf constant
+	Tokens     int     // per answer
+	Clock      string  // value of --clock; empty for the default
 }
 
-// Seen is what tacho reported of a load, held against what the server itself
-// wrote down. Errors are |reported - true|, in microseconds.
+// Seen compares tacho's report of a load with the server's records. Errors are
+// |reported - true| in microseconds.
 type Seen struct {
 	Load
-	TTFT, ITL stat.Sample // errors of every token event, coalesced ones too
-	Due       []float64   // when each request was to be sent, ascending, in seconds
+	TTFT, ITL stat.Sample // errors of all token events, including coalesced ones
+	Due       []float64   // due times of requests, ascending, in seconds
 	Lag       []float64   // from due to sent in microseconds, in the same order
 	Arrivals  []float64   // when the server received each request, ascending, in seconds
-	Coalesced int         // token events that shared their read with a later one
-	Missing   int         // tokens asked for that were not seen as they were sent
-	CPU       float64     // of the client for a token, in microseconds
-	Stamped   tacho.Clock // what stamped the arrivals
-	Example   string      // of a request that failed
+	Coalesced int         // token events read together with a later one
+	Missing   int         // requested tokens that were not seen as sent
+	CPU       float64     // CPU time of the client per token, in microseconds
+	Stamped   tacho.Clock // source of arrival timestamps
+	Example   string      // message of a failed request
 	Summary   metric.Summary
 }
 
-// A dialFunc makes connections, as run.Env.Dial does.
+// A dialFunc opens connections, like run.Env.Dial.
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Measure puts a load on the simulator at url, and compares.
+// Measure runs a load against the simulator at url and compares the results.
 func Measure(ctx context.Context, url string, l Load) (*Seen, error) {
 	return measureOver(ctx, nil, url, l)
 }
 
-// measureOver is Measure over a network; nil is the kernel's.
+// measureOver is Measure over a given network; nil uses the kernel's network.
 func measureOver(ctx context.Context, network dialFunc, url string, l Load) (*Seen, error) {
 	p := plan.Default()
 	p.Backend, p.BaseURL, p.Clock = "vllm", []string{url}, cmp.Or(l.Clock, p.Clock)
@@ -94,25 +94,25 @@ func measureOver(ctx context.Context, network dialFunc, url string, l Load) (*Se
 	return s, nil
 }
 
-// records is a sink that keeps all.
+// records is a sink that stores all records.
 type records []tacho.Record
 
 func (l *records) Add(r *tacho.Record) error { *l = append(*l, *r); return nil }
 func (l *records) Close() error              { return nil }
 
-// How often the server is asked for what it has not written down yet. An answer
-// is over for its client a moment before it is for its server.
+// Retries for records the server has not written yet, because a client sees the
+// end of an answer slightly before the server records it.
 const (
 	tries = 100
 	again = 50 * time.Millisecond
 )
 
-// truths are what the server wrote down of the requests, by their ids.
+// truths returns the server's records by request id.
 func truths(ctx context.Context, network dialFunc, url string, recs records) (map[string]sim.Truth, error) {
 	for try := 1; ; try++ {
 		all, err := readTruths(ctx, network, url)
 		if err != nil {
-			return nil, fmt.Errorf("ask the server for the truth: %w", err)
+			return nil, fmt.Errorf("read the server's records: %w", err)
 		}
 		unknown := func(r tacho.Record) bool { _, ok := all[r.ID]; return r.OK() && !ok }
 		if try == tries || !slices.ContainsFunc(recs, unknown) {
@@ -127,12 +127,12 @@ func readTruths(ctx context.Context, network dialFunc, url string) (map[string]s
 	if err != nil {
 		return nil, err
 	}
-	direct := http.Transport{DialContext: network, DisableKeepAlives: true} // past any proxy, as the load goes
+	direct := http.Transport{DialContext: network, DisableKeepAlives: true} // without a proxy, like the load
 	res, err := direct.RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = res.Body.Close() }() // it was read
+	defer func() { _ = res.Body.Close() }() // read completely
 	out := map[string]sim.Truth{}
 	for d := json.NewDecoder(bufio.NewReader(res.Body)); ; {
 		var t sim.Truth
@@ -145,8 +145,8 @@ func readTruths(ctx context.Context, network dialFunc, url string) (map[string]s
 	}
 }
 
-// compare holds what was reported against what the server wrote down. A time
-// that tacho itself marks as an upper bound is held to it like any other.
+// compare compares reported values with the server's records. Times marked as
+// upper bounds count like all others.
 func compare(recs records, truth map[string]sim.Truth, l Load) *Seen {
 	var ttft, itl []float64
 	s := &Seen{Load: l, Missing: l.Requests * l.Tokens}

@@ -6,11 +6,11 @@ import (
 	"net"
 	"testing"
 
-	"tacho/sim"
+	"github.com/tacho-bench/tacho/sim"
 )
 
-// A server that is 5 ms off the truth is found out over the kernel's network, too,
-// however busy the machine is: a wait is never shorter than it was asked to be.
+// A server with a 5 ms error is detected over the kernel's network even on a
+// busy machine, because a wait is never shorter than requested.
 func TestRealLieIsFound(t *testing.T) {
 	s, err := sim.New(liesAfter)
 	if err != nil {

@@ -10,18 +10,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tacho"
-	"tacho/internal/memnet"
-	"tacho/metric"
-	"tacho/pace"
-	"tacho/sim"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/pace"
+	"github.com/tacho-bench/tacho/sim"
+	"github.com/tacho-bench/tacho/stat"
 )
 
 const ms = time.Millisecond
 
-// story is a request of three tokens, sent at 10 ms and told truly: the server's
-// clock counts from another zero.
+// story returns a request of three tokens, sent at 10 ms, with correct times.
+// The server's clock has another origin.
 func story() (tacho.Record, sim.Truth) {
 	r := tacho.Record{ID: "a", Timeline: tacho.NewTimeline(9 * ms)}
 	r.Sent, r.Clock = 10*ms, tacho.KernelClock
@@ -57,7 +57,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// perfect is what would be seen of a client without any error.
+// perfect returns the results of a client without any error.
 func perfect(l Load) *Seen {
 	s := &Seen{Load: l, Stamped: tacho.KernelClock, TTFT: make(stat.Sample, l.Requests), ITL: make(stat.Sample, l.Requests*(l.Tokens-1)), Lag: make([]float64, l.Requests), CPU: 10}
 	for at := range (pace.Poisson{Rate: l.Rate, Count: l.Requests, Seed: 1}).Arrivals() {
@@ -67,7 +67,7 @@ func perfect(l Load) *Seen {
 	return s
 }
 
-// Every rule can fail, by what it is there to find, and nothing else does.
+// Every rule fails for its own fault, and no other rule does.
 func TestEveryRuleFindsItsFault(t *testing.T) {
 	fill := func(s []float64, from int, v float64) {
 		for i := from; i < len(s); i++ {
@@ -82,12 +82,12 @@ func TestEveryRuleFindsItsFault(t *testing.T) {
 		"itl_error_p99":  func(streams, _ *Seen) { fill(streams.ITL, len(streams.ITL)*97/100, 5000) },
 		"send_lag_p50":   func(_, open *Seen) { fill(open.Lag, 0, 700) },
 		"send_lag_p99":   func(_, open *Seen) { fill(open.Lag, len(open.Lag)*97/100, 7000) },
-		"arrivals_distance": func(_, open *Seen) { // pairs, three in ten; the number in a window hardly changes
+		"arrivals_distance": func(_, open *Seen) { // 30 % of requests in pairs; the count per window hardly changes
 			for i := 1; i < len(open.Arrivals); i += 3 {
 				open.Arrivals[i] = open.Arrivals[i-1]
 			}
 		},
-		"arrivals_dispersion": func(_, open *Seen) { // now and then the client stands still, and sends all that is due
+		"arrivals_dispersion": func(_, open *Seen) { // the client sometimes pauses and then sends everything due
 			for i, at := range open.Arrivals {
 				if phase := math.Mod(at, 0.4); phase < 0.06 {
 					open.Arrivals[i] += 0.06 - phase
@@ -126,7 +126,7 @@ func TestEveryRuleFindsItsFault(t *testing.T) {
 	}
 }
 
-// Where nothing was seen, nothing holds.
+// Without observations, all checks fail.
 func TestNothingSeenIsNoProof(t *testing.T) {
 	for _, c := range judge(&Seen{Load: Full.Streams, Missing: 1}, &Seen{Load: Full.Open}).Checks {
 		if c.OK {
@@ -135,11 +135,11 @@ func TestNothingSeenIsNoProof(t *testing.T) {
 	}
 }
 
-// A busy machine is called busy, whatever the checks came to.
+// A busy machine is reported, independent of the checks.
 func TestBusyMachineIsNamed(t *testing.T) {
 	streams, open := perfect(Full.Streams), perfect(Full.Open)
 	open.Summary.Config.Client.Pauses.LongestMillis = 60
-	if r := judge(streams, open); !r.OK || len(r.Machine) != 1 || !strings.Contains(r.Text, "no processor for 60 ms") {
+	if r := judge(streams, open); !r.OK || len(r.Machine) != 1 || !strings.Contains(r.Text, "not scheduled for up to 60 ms") {
 		t.Errorf("by its heartbeat: %+v", r)
 	}
 	streams.Summary.Verdict.Reasons = []metric.Reason{{Code: "client-steal", Text: "stolen"}, {Code: "prefix-cache", Text: "cached"}}
@@ -148,8 +148,8 @@ func TestBusyMachineIsNamed(t *testing.T) {
 	}
 }
 
-// liar is a listener whose connections hold back every second thing they are
-// told to write. What the server writes down is then not what it did.
+// liar is a listener whose connections delay every second write, so that the
+// server's records are wrong.
 type liar struct {
 	net.Listener
 	by time.Duration
@@ -167,7 +167,7 @@ type lyingConn struct {
 }
 
 func (c *lyingConn) Write(b []byte) (int, error) {
-	if c.writes++; c.writes%2 == 0 { // the head of the answer is the first
+	if c.writes++; c.writes%2 == 0 { // the first write is the head of the answer
 		time.Sleep(c.by)
 	}
 	return c.Conn.Write(b)
@@ -176,7 +176,8 @@ func (c *lyingConn) Write(b []byte) (int, error) {
 // asIs is a listener without faults.
 func asIs(l net.Listener) net.Listener { return l }
 
-// serveInMemory serves a simulated engine on a network in memory, for use in a bubble.
+// serveInMemory serves a simulated engine on an in-memory network in a synctest
+// bubble.
 func serveInMemory(t *testing.T, o sim.Options, listen func(net.Listener) net.Listener) (network *memnet.Network, url string) {
 	t.Helper()
 	network = new(memnet.Network)
@@ -211,7 +212,7 @@ func inMemory(t *testing.T, o sim.Options, listen func(net.Listener) net.Listene
 
 const lie = 5 * ms
 
-// liedTo is a small effort against a server that lies.
+// liedTo is a small effort against a server with wrong records.
 var (
 	liedTo = Effort{Streams: fewTokens, Open: fewTokens}
 
@@ -219,8 +220,8 @@ var (
 	liesAfter = sim.Options{TTFT: 20 * ms, ITL: 20 * ms}
 )
 
-// In virtual time a client is exact, so that a server which is 5 ms off the truth is
-// found to be off by 5 ms.
+// In virtual time a client is exact, so a server with a 5 ms error is reported
+// with exactly 5 ms.
 func TestLieIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network, url := serveInMemory(t, liesAfter, func(l net.Listener) net.Listener { return liar{l, lie} })
@@ -243,7 +244,7 @@ func TestLieIsFound(t *testing.T) {
 	})
 }
 
-// checkLie wants the lie to be found, and nothing to be missing.
+// checkLie checks that the error is detected and that no tokens are missing.
 func checkLie(t *testing.T, r *Result) {
 	t.Helper()
 	for _, c := range r.Checks {

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// BenchmarkReceivers compares the receive thread outside Go's scheduler with the ordinary
-// receiver, in turns. Once server and client may use all cores, and once each has one.
+// BenchmarkReceivers compares the receive thread outside Go's scheduler with
+// the ordinary receiver, alternating. Server and client first share all cores,
+// then have one core each.
 func BenchmarkReceivers(b *testing.B) {
 	first, last := ends()
 	for _, streams := range []int{100, 1000, 5000} {
@@ -30,8 +31,8 @@ func BenchmarkReceivers(b *testing.B) {
 	}
 }
 
-// receivers measures streams with both receivers: the events that share a time with
-// another, the error of ITL, and CPU time per token. place starts servers and clients.
+// receivers measures streams with both receivers: events with equal times, ITL
+// error, and CPU time per token. place starts servers and clients.
 func receivers(b *testing.B, streams, server, client int, place func(core int, start func())) {
 	b.Helper()
 	const tokens = 100

@@ -6,15 +6,15 @@ import (
 	"runtime"
 	"testing"
 
-	"tacho/internal/recordjson"
-	"tacho/route"
-	"tacho/sim/step"
+	"github.com/tacho-bench/tacho/internal/recordjson"
+	"github.com/tacho-bench/tacho/internal/route"
+	"github.com/tacho-bench/tacho/sim/step"
 )
 
-// TestResultsStay has fleets of engines of many makes compute a load each, and
-// holds their records, byte for byte, against those of the version that looked at
-// every block and every token for itself. A change here is a change of the model:
-// it is either a mistake, or told in the CHANGELOG.
+// TestResultsStay computes loads on fleets of many engines and compares the
+// records byte for byte with records of the original implementation, which
+// processed every block and every token separately. A difference changes the
+// model: it is either a bug or listed in the CHANGELOG.
 func TestResultsStay(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("other processors round sums of products otherwise")

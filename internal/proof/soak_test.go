@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// BenchmarkSoak keeps 5,000 streams open for minutes, each followed by the next,
-// and looks whether memory and descriptors stay what they were and every event
-// is there. SOAK is how long; without it there is none.
+// BenchmarkSoak keeps 5,000 streams open for minutes and checks that memory and
+// descriptors do not grow and that no event is missing. SOAK is the duration;
+// without it the benchmark is skipped.
 //
 // hermetic: only the benchmark starts a process.
 func BenchmarkSoak(b *testing.B) {
@@ -23,7 +23,7 @@ func BenchmarkSoak(b *testing.B) {
 	}
 	for b.Loop() {
 		const streams, tokens = 5000, 100
-		rounds := max(1, int(minutes/(21*time.Second))) // 1 s to the first token, then 5 a second
+		rounds := max(1, int(minutes/(21*time.Second))) // 1 s to the first token, then 5 per second
 		var seen []usage
 		over, watched := make(chan struct{}), make(chan struct{})
 		u := commandWith(b, func(cmd *exec.Cmd) error {
@@ -65,7 +65,7 @@ func BenchmarkSoak(b *testing.B) {
 	}
 }
 
-// usage is what a process holds.
+// usage contains the resources of a process.
 type usage struct{ descriptors, kib int }
 
 func usageOf(pid int) (u usage) {
@@ -78,8 +78,8 @@ func usageOf(pid int) (u usage) {
 	return u
 }
 
-// medianOf has the median memory: where the client gets no processor garbage lies a
-// little longer, and so the most says little.
+// medianOf returns the usage with the median memory. The maximum is not useful,
+// because garbage lives longer while the client is not scheduled.
 func medianOf(all []usage) usage {
 	sorted := slices.SortedFunc(slices.Values(all), func(a, b usage) int { return a.kib - b.kib })
 	return sorted[len(sorted)/2]

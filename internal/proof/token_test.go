@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"tacho/token"
+	"github.com/tacho-bench/tacho/token"
 )
 
-// prose is a megabyte of English: the project's own documents, over and over.
+// prose returns a megabyte of English: the project's documents, repeated.
 func prose(b *testing.B) string {
 	b.Helper()
 	paths, err := filepath.Glob("../../docs/*.md")
@@ -32,8 +32,8 @@ func prose(b *testing.B) string {
 	return text.String()[:1<<20]
 }
 
-// BenchmarkTokens measures how fast text is counted, by one goroutine and by
-// one for each processor.
+// BenchmarkTokens measures the speed of token counting with one goroutine and
+// with one goroutine per processor.
 func BenchmarkTokens(b *testing.B) {
 	text := prose(b)
 	for b.Loop() {
@@ -43,8 +43,8 @@ func BenchmarkTokens(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.Logf("o200k_base is loaded in %.0f ms of processor time", 1000*(cpuSeconds()-began))
-		var most, cpu [2]float64 // MB/s on the wall, seconds of processor time for a MB
-		for range 5 {            // in turns, so that a change of the machine's load hits both
+		var most, cpu [2]float64 // MB/s of wall-clock time, CPU seconds per MB
+		for range 5 {            // alternating, so that changes in the machine's load affect both
 			for i, workers := range []int{1, runtime.NumCPU()} {
 				speed, spent := encodeAll(tok, text, workers)
 				most[i] = max(most[i], speed)
@@ -61,7 +61,7 @@ func BenchmarkTokens(b *testing.B) {
 	}
 }
 
-// encodeAll has each worker encode eight megabytes.
+// encodeAll encodes eight megabytes per worker.
 func encodeAll(tok *token.Tokenizer, text string, workers int) (mbPerSecond, cpuPerMB float64) {
 	const rounds = 8
 	var group sync.WaitGroup

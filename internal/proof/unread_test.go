@@ -5,21 +5,21 @@ import (
 	"reflect"
 	"testing"
 
-	"tacho"
-	"tacho/predict"
-	"tacho/route"
-	"tacho/sim/step"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/predict"
+	"github.com/tacho-bench/tacho/internal/route"
+	"github.com/tacho-bench/tacho/sim/step"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// Ids that nobody reads are not made where a run is only computed, and nothing
-// comes out otherwise for that.
+// A computed run does not generate unused token ids, and the results are the
+// same as with them.
 func TestUnreadIDsChangeNothing(t *testing.T) {
 	p, err := step.Load("vllm-8b-h100")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.KV.Blocks = 900 // so that the cache lets go of some
+	p.KV.Blocks = 900 // small, so that the cache evicts blocks
 	for _, o := range []workload.Options{
 		{Prefix: 0}, {Prefix: 100}, {Prefix: 256, Prefixes: 7}, {Prefix: 250, Prefixes: 4, Zipf: 1},
 	} {
@@ -30,7 +30,7 @@ func TestUnreadIDsChangeNothing(t *testing.T) {
 			var records [2][]*tacho.Record
 			var shares [2]*float64
 			for i, unread := range []bool{false, true} {
-				o.Unread = unread
+				o.Placeholders = unread
 				records[i], shares[i] = computedOf(t, p, o)
 			}
 			if !reflect.DeepEqual(records[0], records[1]) || !reflect.DeepEqual(shares[0], shares[1]) {
@@ -47,8 +47,8 @@ func TestUnreadIDsChangeNothing(t *testing.T) {
 	}
 }
 
-// computedOf are the records of such a workload, and how much of its prompts is
-// alike.
+// computedOf returns the records of such a workload and the fraction of shared
+// prompt tokens.
 func computedOf(t *testing.T, p step.Profile, o workload.Options) ([]*tacho.Record, *float64) {
 	t.Helper()
 	kind, err := workload.Find("random")

@@ -19,144 +19,148 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tacho/stat"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// A trial is a server, a load and a client that may be in trouble.
+// A trial is a server, a load and a client that may be disturbed.
 type trial struct {
-	speech  speech
-	streams int
-	tokens  int
-	flags   []string
-	busy    int           // loops that want the client's core, too
-	churn   int           // processes beside it that use memory, disk and the kernel
-	build   bool          // a compiler on all cores
-	stops   int           // how often the client is stopped,
-	stopAt  time.Duration // from when on,
-	stopFor time.Duration // and for how long
-	shared  bool          // server and client have the same core
-	limit   int           // of a closed loop of single requests; 0 is another load
-	quota   time.Duration // of processor time in 100 ms; 0 is none
-	proxy   string        // how nginx between them passes answers on; empty: no nginx
-	http2   bool          // to nginx
-	kill    bool          // an agent
+	answerPattern answerPattern
+	streams       int
+	tokens        int
+	flags         []string
+	busy          int           // loops that compete for the client's core
+	churn         int           // processes that use memory, disk and the kernel
+	build         bool          // a compiler on all cores
+	stops         int           // number of times the client is stopped
+	stopAt        time.Duration // time of the first stop
+	stopFor       time.Duration // duration of a stop
+	shared        bool          // server and client share a core
+	limit         int           // concurrency of a closed loop of single requests; 0 for other loads
+	quota         time.Duration // CPU time per 100 ms; 0 for no quota
+	proxy         string        // buffering mode of nginx; empty for no proxy
+	http2         bool          // to nginx
+	kill          bool          // kill an agent
 }
 
-func (c *trial) lasts() time.Duration { return c.speech.TTFT + time.Duration(c.tokens)*c.speech.Gap }
+func (c *trial) lasts() time.Duration {
+	return c.answerPattern.TTFT + time.Duration(c.tokens)*c.answerPattern.Gap
+}
 
-// between is a number from low to high.
+// between returns a number from low to high.
 func between(r *rand.Rand, low, high int) int { return low + r.IntN(high-low+1) }
 
 func millis(r *rand.Rand, low, high int) time.Duration {
 	return time.Duration(between(r, low, high)) * time.Millisecond
 }
 
-// steady is a server without faults, and a load that it bears.
+// steady is a server without faults and a load within its capacity.
 func steady(r *rand.Rand) trial {
 	gap := millis(r, 15, 60)
 	return trial{
-		speech: speech{TTFT: millis(r, 100, 400), Gap: gap}, streams: between(r, 50, 400),
+		answerPattern: answerPattern{TTFT: millis(r, 100, 400), Gap: gap}, streams: between(r, 50, 400),
 		tokens: int(time.Duration(between(r, 1500, 2500)) * time.Millisecond / gap),
 	}
 }
 
-// A kind is what runs can be like.
+// A kind describes a class of runs.
 type kind struct {
 	name  string
 	of    func(r *rand.Rand, c *trial)
-	wrong func(observation) string // what is wrong about it; nil asks for the errors alone
+	wrong func(observation) string // describes an error of the verdict; nil checks the errors only
 }
 
-// kinds are all of them.
+// kinds are all classes of runs.
 var kinds = slices.Concat([]kind{
 	{name: "steady", of: func(*rand.Rand, *trial) {}},
 	{name: "few streams", of: func(r *rand.Rand, c *trial) { c.streams = between(r, 1, 10) }},
 	{name: "many streams", of: func(r *rand.Rand, c *trial) {
-		c.streams, c.speech.Gap, c.tokens, c.speech.TTFT = between(r, 800, 1500), 60*time.Millisecond, 30, time.Second
+		c.streams, c.answerPattern.Gap, c.tokens, c.answerPattern.TTFT = between(r, 800, 1500), 60*time.Millisecond, 30, time.Second
 	}},
-	{name: "uneven gaps", of: func(_ *rand.Rand, c *trial) { c.speech.Jitter = 1.5 }},
-	{name: "bursts", of: func(r *rand.Rand, c *trial) { c.speech.Burst = between(r, 2, 10) }},
-	{name: "bursts in one write", of: func(r *rand.Rand, c *trial) { c.speech.Burst, c.speech.Together = between(r, 2, 10), true }},
+	{name: "uneven gaps", of: func(_ *rand.Rand, c *trial) { c.answerPattern.Jitter = 1.5 }},
+	{name: "bursts", of: func(r *rand.Rand, c *trial) { c.answerPattern.Burst = between(r, 2, 10) }},
+	{name: "bursts in one write", of: func(r *rand.Rand, c *trial) {
+		c.answerPattern.Burst, c.answerPattern.Together = between(r, 2, 10), true
+	}},
 	{name: "saturated server", of: func(_ *rand.Rand, c *trial) {
-		c.speech.Spin = 2 * c.speech.Gap / time.Duration(c.streams)
+		c.answerPattern.Spin = 2 * c.answerPattern.Gap / time.Duration(c.streams)
 		c.tokens /= 2
 	}},
 	{name: "late burst", of: func(r *rand.Rand, c *trial) {
-		c.speech.HoldAt, c.speech.Hold = between(r, 1, c.tokens-1), millis(r, 200, 800)
+		c.answerPattern.HoldAt, c.answerPattern.Hold = between(r, 1, c.tokens-1), millis(r, 200, 800)
 	}},
 	{name: "starved", of: func(_ *rand.Rand, c *trial) { c.busy = 2 }},
-	{name: "starved, bursts", of: func(r *rand.Rand, c *trial) { c.busy, c.speech.Burst = 2, between(r, 2, 10) }},
+	{name: "starved, bursts", of: func(r *rand.Rand, c *trial) { c.busy, c.answerPattern.Burst = 2, between(r, 2, 10) }},
 	{name: "starved, many streams", of: func(r *rand.Rand, c *trial) {
-		c.busy, c.streams, c.speech.Gap, c.tokens, c.speech.TTFT = 2, between(r, 600, 1000), 50*time.Millisecond, 40, time.Second
+		c.busy, c.streams, c.answerPattern.Gap, c.tokens, c.answerPattern.TTFT = 2, between(r, 600, 1000), 50*time.Millisecond, 40, time.Second
 	}},
 	{name: "beside a build", of: func(_ *rand.Rand, c *trial) { c.churn = 2 }},
 	{name: "starved beside a compiler", of: func(r *rand.Rand, c *trial) {
-		c.busy, c.build, c.streams, c.speech.Gap, c.tokens, c.speech.TTFT = 2, true, between(r, 800, 1000), 50*time.Millisecond, 100, time.Second
+		c.busy, c.build, c.streams, c.answerPattern.Gap, c.tokens, c.answerPattern.TTFT = 2, true, between(r, 800, 1000), 50*time.Millisecond, 100, time.Second
 	}},
 	{name: "stopped", of: func(r *rand.Rand, c *trial) {
-		c.stops, c.stopAt, c.stopFor = 1, c.speech.TTFT+millis(r, 300, 1500), millis(r, 20, 600)
+		c.stops, c.stopAt, c.stopFor = 1, c.answerPattern.TTFT+millis(r, 300, 1500), millis(r, 20, 600)
 	}},
 	{name: "stopped often", of: func(r *rand.Rand, c *trial) {
-		c.stops, c.stopAt, c.stopFor = between(r, 5, 15), c.speech.TTFT, millis(r, 5, 60)
+		c.stops, c.stopAt, c.stopFor = between(r, 5, 15), c.answerPattern.TTFT, millis(r, 5, 60)
 	}},
 	{name: "stopped at the end", of: func(r *rand.Rand, c *trial) {
 		c.stops, c.stopAt, c.stopFor = 1, c.lasts()+200*time.Millisecond, millis(r, 200, 500)
-		c.speech.EndLate = millis(r, 0, 30)
+		c.answerPattern.EndLate = millis(r, 0, 30)
 	}},
 	{name: "stopped, late end", of: func(r *rand.Rand, c *trial) {
 		c.tokens = 10
 		c.stops, c.stopAt, c.stopFor = 20, 0, millis(r, 20, 60)
-		c.speech.EndLate = millis(r, 20, 50)
+		c.answerPattern.EndLate = millis(r, 20, 50)
 	}},
-	{name: "TLS", of: func(_ *rand.Rand, c *trial) { c.speech.TLS = true }},
-	{name: "TLS, bursts", of: func(r *rand.Rand, c *trial) { c.speech.TLS, c.speech.Burst = true, between(r, 2, 10) }},
-	{name: "TLS, starved", of: func(_ *rand.Rand, c *trial) { c.speech.TLS, c.busy = true, 2 }},
-	{name: "Nagle", of: func(_ *rand.Rand, c *trial) { c.speech.Nagle = true }},
-	{name: "IPv6", of: func(_ *rand.Rand, c *trial) { c.speech.IPv6 = true }},
+	{name: "TLS", of: func(_ *rand.Rand, c *trial) { c.answerPattern.TLS = true }},
+	{name: "TLS, bursts", of: func(r *rand.Rand, c *trial) { c.answerPattern.TLS, c.answerPattern.Burst = true, between(r, 2, 10) }},
+	{name: "TLS, starved", of: func(_ *rand.Rand, c *trial) { c.answerPattern.TLS, c.busy = true, 2 }},
+	{name: "Nagle", of: func(_ *rand.Rand, c *trial) { c.answerPattern.Nagle = true }},
+	{name: "IPv6", of: func(_ *rand.Rand, c *trial) { c.answerPattern.IPv6 = true }},
 	{name: "open loop", of: func(r *rand.Rand, c *trial) {
 		rate := between(r, 100, 400)
-		c.streams, c.tokens, c.speech.TTFT = 4*rate, 5, millis(r, 30, 100)
+		c.streams, c.tokens, c.answerPattern.TTFT = 4*rate, 5, millis(r, 30, 100)
 		c.flags = []string{"--request-rate", strconv.Itoa(rate)}
 	}},
 	{name: "open loop, starved", of: func(r *rand.Rand, c *trial) {
 		rate := between(r, 50, 200)
-		c.streams, c.tokens, c.busy, c.speech.TTFT = 4*rate, 5, 2, millis(r, 30, 100)
+		c.streams, c.tokens, c.busy, c.answerPattern.TTFT = 4*rate, 5, 2, millis(r, 30, 100)
 		c.flags = []string{"--request-rate", strconv.Itoa(rate)}
 	}},
 	{name: "closed loop", of: func(r *rand.Rand, c *trial) {
 		limit := between(r, 10, 100)
-		c.streams, c.tokens, c.speech.TTFT, c.limit = 10*limit, 5, millis(r, 30, 100), limit
+		c.streams, c.tokens, c.answerPattern.TTFT, c.limit = 10*limit, 5, millis(r, 30, 100), limit
 		c.flags = []string{"--max-concurrency", strconv.Itoa(limit)}
 	}},
 	{name: "closed loop, stopped", of: func(r *rand.Rand, c *trial) {
 		limit := between(r, 10, 100)
-		c.streams, c.tokens, c.speech.TTFT, c.limit = 10*limit, 5, millis(r, 30, 100), limit
+		c.streams, c.tokens, c.answerPattern.TTFT, c.limit = 10*limit, 5, millis(r, 30, 100), limit
 		c.flags = []string{"--max-concurrency", strconv.Itoa(limit)}
 		c.stops, c.stopAt, c.stopFor = 3, 500*time.Millisecond, millis(r, 20, 300)
 	}},
 	{name: "open loop, stopped", of: func(r *rand.Rand, c *trial) {
 		rate := between(r, 50, 200)
-		c.streams, c.tokens, c.speech.TTFT = 4*rate, 5, millis(r, 30, 100)
+		c.streams, c.tokens, c.answerPattern.TTFT = 4*rate, 5, millis(r, 30, 100)
 		c.flags = []string{"--request-rate", strconv.Itoa(rate)}
 		c.stops, c.stopAt, c.stopFor = 2, 800*time.Millisecond, millis(r, 20, 800)
 	}},
 	{name: "burst that leaves late", of: func(r *rand.Rand, c *trial) {
-		c.streams, c.tokens, c.busy, c.speech.TTFT = between(r, 1000, 2000), 5, between(r, 0, 2), millis(r, 50, 200)
+		c.streams, c.tokens, c.busy, c.answerPattern.TTFT = between(r, 1000, 2000), 5, between(r, 0, 2), millis(r, 50, 200)
 	}},
 	{name: "one core for both", of: func(_ *rand.Rand, c *trial) { c.shared = true }},
 }, disturbed)
 
-// What the verdict may not do.
+// Limits for a wrong verdict.
 const (
-	validMost    = 0.02  // no VALID with an error above this part of the value
-	invalidLeast = 0.002 // no INVALID with one below, unless it was another load than the one asked for:
-	rateMost     = 0.10  // the rate was off by such a part,
-	stoppedMost  = 0.50  // the client of a paced load was stopped for such a part of it,
-	spreadMost   = 1.00  // or a burst took so many times a TTFT to reach the server
+	validMost    = 0.02  // largest error of a VALID run, as a fraction of the value
+	invalidLeast = 0.002 // smallest error of an INVALID run, unless its load was wrong:
+	rateMost     = 0.10  // rate error,
+	stoppedMost  = 0.50  // fraction of a paced load for which the client was stopped,
+	spreadMost   = 1.00  // or spread of a burst in multiples of TTFT
 )
 
-// The verdict is right about runs of many kinds, against a server whose kernel
-// knows when its tokens left. VERDICT says how many runs.
+// The verdict is correct for many classes of runs, compared with kernel
+// timestamps of the server's segments. VERDICT is the number of runs.
 func TestRealVerdictIsTrue(t *testing.T) {
 	runs, _ := strconv.Atoi(os.Getenv("VERDICT"))
 	if runs == 0 {
@@ -203,25 +207,25 @@ func TestRealVerdictIsTrue(t *testing.T) {
 	}
 }
 
-// An observation is how far a run was from the truth, as parts of true p99s.
+// An observation contains the errors of a run as fractions of the true p99.
 type observation struct {
 	word    string
 	said    string
 	ttft    deviation
 	itl     deviation
-	load    float64 // how far that was from the one asked for: from 1 on it was another
-	idle    float64 // part of the time for which slots of a closed loop were empty
+	load    float64 // distance from the requested load; 1 or more is a wrong load
+	idle    float64 // fraction of time in which slots of a closed loop were idle
 	missing int
 }
 
-// A deviation is of each value and of their p99.
+// A deviation contains the errors of values and of their p99.
 type deviation struct {
-	p99    float64 // true, in milliseconds
+	p99    float64 // true value, in milliseconds
 	values float64 // p99 of |reported - true|, in milliseconds
-	off    float64 // of the p99 itself
+	off    float64 // error of the p99 itself
 }
 
-// leastMillis is the verdict's: of shorter times it does not ask to be known any better.
+// leastMillis is the verdict's limit: shorter times need no better accuracy.
 const leastMillis = 5
 
 func (d deviation) part() float64 { return max(d.values, d.off) / max(d.p99, leastMillis) }
@@ -255,15 +259,15 @@ func (c *trial) run(t *testing.T, clock string) observation {
 	if c.shared {
 		there = here
 	}
-	file := filepath.Join(t.TempDir(), "testimony")
-	words, err := json.Marshal(c.speech)
+	file := filepath.Join(t.TempDir(), "serverRecord")
+	words, err := json.Marshal(c.answerPattern)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var w *child
 	onCore(here, func() { w = start(t, "witness", string(words), file) })
 	scheme, flags := "http://", append(c.flags, "--clock", clock, "--num-prompts", strconv.Itoa(c.streams), "--random-output-len", strconv.Itoa(c.tokens))
-	if c.speech.TLS {
+	if c.answerPattern.TLS {
 		scheme, flags = "https://", append(flags, "--insecure")
 	}
 	url := scheme + w.line()
@@ -300,7 +304,7 @@ func (c *trial) run(t *testing.T, clock string) observation {
 		return err
 	}, []string{url}, flags...)
 	w.stop()
-	truth, err := testimonies(file)
+	truth, err := readServerRecords(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,8 +313,8 @@ func (c *trial) run(t *testing.T, clock string) observation {
 	return o
 }
 
-// heldAgainst holds a run against the testimonies.
-func heldAgainst(u used, truth map[string]testimony) observation {
+// heldAgainst compares a run with the server's records.
+func heldAgainst(u used, truth map[string]serverRecord) observation {
 	var ttft, itl, trueTTFT, trueITL []float64
 	o := observation{said: u.verdict()}
 	o.word, o.said, _ = strings.Cut(o.said, "; ")
@@ -335,9 +339,9 @@ func heldAgainst(u used, truth map[string]testimony) observation {
 	return o
 }
 
-// otherLoad is how far the load that reached the server was from the one asked
-// for; from 1 on it was another.
-func (c *trial) otherLoad(records records, truth map[string]testimony, ttft float64) float64 {
+// otherLoad returns the distance of the received load from the requested load;
+// 1 or more is a wrong load.
+func (c *trial) otherLoad(records records, truth map[string]serverRecord, ttft float64) float64 {
 	var due, received []float64 // in milliseconds
 	for i := range records {
 		if w, ok := truth[records[i].ID]; ok {
@@ -359,20 +363,20 @@ func (c *trial) otherLoad(records records, truth map[string]testimony, ttft floa
 	return load
 }
 
-// stop stops a process and lets it go on, again and again.
+// stop repeatedly stops and continues a process.
 func (c *trial) stop(pid int) {
-	time.Sleep(300*time.Millisecond + c.stopAt) // it has to start first
+	time.Sleep(300*time.Millisecond + c.stopAt) // until it has started
 	for range c.stops {
 		if unix.Kill(pid, unix.SIGSTOP) != nil {
 			return
 		}
 		time.Sleep(c.stopFor)
-		_ = unix.Kill(pid, unix.SIGCONT) // or it is over
+		_ = unix.Kill(pid, unix.SIGCONT) // may have exited
 		time.Sleep(c.stopFor + 20*time.Millisecond)
 	}
 }
 
-// busyLoop is the role of a process that wants a processor.
+// busyLoop is the role of a process that uses a processor.
 func busyLoop([]string) error { //nolint:unparam // a role may fail
 	end := make(chan struct{})
 	go func() {
@@ -388,8 +392,8 @@ func busyLoop([]string) error { //nolint:unparam // a role may fail
 	}
 }
 
-// compile is the role of a heavy build: the standard library, as if for the first
-// time, again and again.
+// compile is the role of a heavy build: the standard library, repeatedly,
+// without a cache.
 func compile(args []string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -400,18 +404,18 @@ func compile(args []string) error {
 		cache := filepath.Join(args[0], strconv.Itoa(i))
 		cmd := exec.CommandContext(ctx, "go", "build", "net/http", "go/types", "encoding/json")
 		cmd.Dir, cmd.Env = args[0], append(os.Environ(), "GOCACHE="+cache, roleVar+"=")
-		cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true} // the compilers go with it
+		cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true} // includes the compilers
 		cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
 		if out, err := cmd.CombinedOutput(); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("%w: %s", err, out)
 		}
-		_ = os.RemoveAll(cache) // what is left goes with the test
+		_ = os.RemoveAll(cache) // the rest is removed with the test
 	}
 	return nil
 }
 
-// churn is the role of a process that does what a compiler does: it touches
-// fresh memory, writes files and starts processes.
+// churn is the role of a process that resembles a compiler: it touches new
+// memory, writes files and starts processes.
 func churn(args []string) error {
 	end := make(chan struct{})
 	go func() {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is a new pseudo-terminal of 80 by 24, and our end of it.
+// terminal opens a pseudo-terminal of 80 by 24.
 func terminal(b testing.TB) (ours, theirs *os.File) {
 	b.Helper()
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -35,8 +35,8 @@ func terminal(b testing.TB) (ours, theirs *os.File) {
 	return ours, theirs
 }
 
-// BenchmarkView says how much processor time the live view costs: 1,000 streams of
-// 50 tokens/s each, with the view on a terminal and without it, in turn.
+// BenchmarkView measures the CPU time of the live view: 1,000 streams of 50
+// tokens/s each, with and without the view on a terminal, alternating.
 //
 // hermetic: only the benchmark starts a process.
 func BenchmarkView(b *testing.B) {
@@ -46,7 +46,7 @@ func BenchmarkView(b *testing.B) {
 	measure := func(shown bool) float64 {
 		ours, theirs := terminal(b)
 		seen := make(chan int64, 1)
-		go func() { n, _ := io.Copy(io.Discard, ours); seen <- n }() // ends with an error, when nobody has their end
+		go func() { n, _ := io.Copy(io.Discard, ours); seen <- n }() // ends with an error when the other end is closed
 		flags := []string{"--num-prompts", "1000", "--request-rate", "1000", "--random-output-len", "500", "--no-html"}
 		if !shown {
 			flags = append(flags, "--progress", "none")
@@ -57,7 +57,7 @@ func BenchmarkView(b *testing.B) {
 			cmd.Env = append(os.Environ(), "TERM=xterm-256color", "CI=", "NO_COLOR=")
 			return cmd.Start()
 		}, []string{url}, flags...)
-		_ = theirs.Close() // all it could say is said
+		_ = theirs.Close() // all output was read
 		if n := <-seen; (n > 10_000) != shown {
 			b.Fatalf("%d bytes were drawn", n)
 		}

@@ -28,22 +28,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A speech is how the witness answers.
-type speech struct {
+// An answerPattern configures the answers of the witness.
+type answerPattern struct {
 	TTFT, Gap time.Duration
-	Burst     int           // so many tokens are said in a row, and then none for as many gaps
-	Together  bool          // the tokens of a burst go out with one write
-	Jitter    float64       // gaps differ by so much of themselves
-	HoldAt    int           // before this token of each answer it holds its breath,
-	Hold      time.Duration // for so long, and then says all that was due
-	Spin      time.Duration // of processor time before each write
+	Burst     int           // this many tokens in a row, then a pause of as many gaps
+	Together  bool          // one write per burst
+	Jitter    float64       // relative variation of gaps
+	HoldAt    int           // token before which each answer pauses
+	Hold      time.Duration // duration of the pause; overdue tokens follow
+	Spin      time.Duration // CPU time before each write
 	EndLate   time.Duration // between the last token and the end of the answer
 	Nagle     bool
 	TLS       bool
 	IPv6      bool
 }
 
-// The roles of the trials are added before TestMain looks for them.
+// The roles are added before TestMain looks for them.
 var _ = addRoles(map[string]func(args []string) error{"witness": witness, "busy": busyLoop, "churn": churn, "compile": compile})
 
 func addRoles(more map[string]func(args []string) error) (all map[string]func(args []string) error) {
@@ -51,17 +51,17 @@ func addRoles(more map[string]func(args []string) error) (all map[string]func(ar
 	return platformRoles
 }
 
-// witness is the role of a server that knows when its tokens truly left: the
-// kernel stamps its segments as they pass the network device. args are a speech
-// and a file, which gets one testimony for each answer when the input ends.
+// witness is the role of a server that knows when its tokens were sent: the
+// kernel timestamps its segments at the network device. args are an answerPattern and a
+// file, which gets one serverRecord per answer when the input ends.
 func witness(args []string) error {
 	runtime.GOMAXPROCS(1)
 	w := &witnessing{}
-	if err := json.Unmarshal([]byte(args[0]), &w.speech); err != nil {
+	if err := json.Unmarshal([]byte(args[0]), &w.answerPattern); err != nil {
 		return err
 	}
 	host := "127.0.0.1"
-	if w.speech.IPv6 {
+	if w.answerPattern.IPv6 {
 		host = "::1"
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
@@ -69,7 +69,7 @@ func witness(args []string) error {
 		return err
 	}
 	var config *tls.Config
-	if w.speech.TLS {
+	if w.answerPattern.TLS {
 		if config, err = selfSigned(); err != nil {
 			return err
 		}
@@ -92,26 +92,26 @@ func witness(args []string) error {
 	return errors.Join(err, os.WriteFile(args[1], b, 0o600))
 }
 
-// A testimony is what truly happened to a request: the kernel had it, and the
-// tokens of its answer left.
-type testimony struct {
+// A serverRecord contains the kernel timestamps of a request: its arrival and the
+// departure of its tokens.
+type serverRecord struct {
 	ID       string
 	Received int64
 	Left     []int64
-	End      int64 // the end of the answer left
+	End      int64 // departure of the end of the answer
 }
 
 type witnessing struct {
-	speech    speech
-	answering sync.WaitGroup
+	answerPattern answerPattern
+	answering     sync.WaitGroup
 
 	mu   sync.Mutex
-	told []testimony
+	told []serverRecord
 }
 
 func (w *witnessing) serve(tcp *net.TCPConn, config *tls.Config) {
-	defer func() { _ = tcp.Close() }() // all that matters was written
-	_ = tcp.SetNoDelay(!w.speech.Nagle)
+	defer func() { _ = tcp.Close() }() // everything was written
+	_ = tcp.SetNoDelay(!w.answerPattern.Nagle)
 	s, err := newSworn(tcp)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "witness:", err)
@@ -120,7 +120,7 @@ func (w *witnessing) serve(tcp *net.TCPConn, config *tls.Config) {
 	var c net.Conn = s
 	if config != nil {
 		secure := tls.Server(s, config)
-		if secure.Handshake() != nil { // the first byte of a request comes after it
+		if secure.Handshake() != nil { // the request follows the handshake
 			return
 		}
 		c = secure
@@ -138,8 +138,8 @@ func (w *witnessing) serve(tcp *net.TCPConn, config *tls.Config) {
 	}
 }
 
-// answer says all tokens of an answer, and notes when they left.
-func (w *witnessing) answer(s *sworn, c net.Conn, req *http.Request) error {
+// answer sends all tokens of an answer and records their departures.
+func (w *witnessing) answer(s *stampedConn, c net.Conn, req *http.Request) error {
 	var asked struct {
 		Prompt    []int `json:"prompt"`
 		MaxTokens int   `json:"max_tokens"`
@@ -153,7 +153,7 @@ func (w *witnessing) answer(s *sworn, c net.Conn, req *http.Request) error {
 	received := s.first
 	out := bufio.NewWriterSize(c, 64<<10)
 	say := event
-	if req.ProtoMinor == 0 { // as proxies ask by default
+	if req.ProtoMinor == 0 { // the default of proxies
 		say = bareEvent
 		fmt.Fprint(out, "HTTP/1.0 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
 	} else {
@@ -166,7 +166,7 @@ func (w *witnessing) answer(s *sworn, c net.Conn, req *http.Request) error {
 	if err != nil {
 		return err
 	}
-	time.Sleep(w.speech.EndLate)
+	time.Sleep(w.answerPattern.EndLate)
 	say(out, fmt.Sprintf(`{"object":"text_completion","model":"sim","choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}`,
 		len(asked.Prompt), asked.MaxTokens, len(asked.Prompt)+asked.MaxTokens))
 	say(out, "[DONE]")
@@ -182,19 +182,20 @@ func (w *witnessing) answer(s *sworn, c net.Conn, req *http.Request) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told = append(w.told, testimony{req.Header.Get("X-Request-Id"), received, left[:len(ends)], left[len(ends)]})
+	w.told = append(w.told, serverRecord{req.Header.Get("X-Request-Id"), received, left[:len(ends)], left[len(ends)]})
 	if req.ProtoMinor == 0 {
 		return io.EOF // the end of the connection is the end of the answer
 	}
 	return nil
 }
 
-// bareEvent writes an event without the framing of a chunk.
+// bareEvent writes an event without chunked encoding.
 func bareEvent(out io.Writer, data string) { fmt.Fprintf(out, "data: %s\n\n", data) }
 
-// tokens says them by the plan, and returns where each ended in the stream.
-func (w *witnessing) tokens(s *sworn, out *bufio.Writer, say func(io.Writer, string), begun time.Time, n int) (ends []uint64, err error) {
-	p := &w.speech
+// tokens sends tokens as configured and returns their end positions in the
+// stream.
+func (w *witnessing) tokens(s *stampedConn, out *bufio.Writer, say func(io.Writer, string), begun time.Time, n int) (ends []uint64, err error) {
+	p := &w.answerPattern
 	random := mathrand.New(mathrand.NewPCG(uint64(begun.UnixNano()), 0))
 	late := time.Duration(0)
 	for i := range n {
@@ -236,31 +237,30 @@ func (w *witnessing) tokens(s *sworn, out *bufio.Writer, say func(io.Writer, str
 	return ends, nil
 }
 
-// A sworn is a connection that knows when the kernel had what it reads, and when
-// what it writes left.
-type sworn struct {
+// A stampedConn is a connection with kernel timestamps of bytes read and written.
+type stampedConn struct {
 	*net.TCPConn
 	raw     interface{ Control(func(uintptr)) error }
 	reading interface {
 		Read(func(uintptr) bool) error
 	}
-	first   int64 // when the kernel had what was read first since it was set to 0
+	first   int64 // kernel timestamp of the first bytes read since it was set to 0
 	written uint64
-	stamps  []leaving
+	stamps  []departure
 }
 
-// A leaving is when so many bytes had left.
-type leaving struct {
+// A departure is the departure time of a stream position.
+type departure struct {
 	end uint64
 	at  int64
 }
 
-func newSworn(tcp *net.TCPConn) (*sworn, error) {
+func newSworn(tcp *net.TCPConn) (*stampedConn, error) {
 	raw, err := tcp.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
-	s := &sworn{TCPConn: tcp, raw: raw, reading: raw}
+	s := &stampedConn{TCPConn: tcp, raw: raw, reading: raw}
 	var set error
 	err = raw.Control(func(fd uintptr) {
 		set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPING, unix.SOF_TIMESTAMPING_SOFTWARE|
@@ -269,7 +269,7 @@ func newSworn(tcp *net.TCPConn) (*sworn, error) {
 	return s, errors.Join(err, set)
 }
 
-func (s *sworn) Read(p []byte) (n int, err error) {
+func (s *stampedConn) Read(p []byte) (n int, err error) {
 	var control [256]byte
 	var oob int
 	again := s.reading.Read(func(fd uintptr) bool {
@@ -288,14 +288,14 @@ func (s *sworn) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-func (s *sworn) Write(p []byte) (int, error) {
+func (s *stampedConn) Write(p []byte) (int, error) {
 	n, err := s.TCPConn.Write(p)
 	s.written += uint64(n)
 	return n, err
 }
 
-// testify asks the kernel what has left since it was last asked.
-func (s *sworn) testify() {
+// testify reads new transmit timestamps from the kernel.
+func (s *stampedConn) testify() {
 	_ = s.raw.Control(func(fd uintptr) {
 		var control [256]byte
 		for {
@@ -306,13 +306,13 @@ func (s *sworn) testify() {
 			at, id := stamps(control[:oob])
 			// The kernel numbers the last byte of a write, in 32 bits.
 			end := s.written - uint64(uint32(s.written)-(id+1))
-			s.stamps = append(s.stamps, leaving{end, at})
+			s.stamps = append(s.stamps, departure{end, at})
 		}
 	})
 }
 
-// when says when the stream had got so far, for each place.
-func (s *sworn) when(ends []uint64) ([]int64, error) {
+// when returns the departure time of each position.
+func (s *stampedConn) when(ends []uint64) ([]int64, error) {
 	missing := func() bool { return len(s.stamps) == 0 || s.stamps[len(s.stamps)-1].end < s.written }
 	for until := time.Now().Add(time.Minute); missing() && time.Now().Before(until); time.Sleep(time.Millisecond) {
 		s.testify()
@@ -343,17 +343,17 @@ func selfSigned() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{cert}, PrivateKey: key}}, NextProtos: []string{"http/1.1"}}, nil
 }
 
-// testimonies reads what a witness wrote down.
-func testimonies(file string) (map[string]testimony, error) {
+// readServerRecords reads the output file of a witness.
+func readServerRecords(file string) (map[string]serverRecord, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	var all []testimony
+	var all []serverRecord
 	if err := json.NewDecoder(bytes.NewReader(b)).Decode(&all); err != nil {
 		return nil, err
 	}
-	out := map[string]testimony{}
+	out := map[string]serverRecord{}
 	for _, t := range all {
 		out[t.ID] = t
 	}

@@ -7,30 +7,29 @@ import (
 	"strings"
 	"time"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// members are how the members of a JSON object are read and written by hand, in
-// the order in which encoding/json writes them.
+// members describe how to read and write the members of a JSON object without encoding/json, in the order in which
+// encoding/json writes them.
 //
-// Most lines of a kept run hold whole numbers, truth values and short texts only.
-// encoding/json takes several times as long over them; it reads the other lines, and
-// writes the other values.
+// Most lines of a stored run contain only whole numbers, booleans and short texts. encoding/json takes several times
+// as long for these lines; it handles all other lines and values.
 type members[O any] []member[O]
 
-// A member sets what a value says, and appends the value. set is false at a value
-// that it leaves to encoding/json, and nil if it leaves all of them.
+// A member reads and writes one value. set returns false for values left to encoding/json, and is nil if
+// encoding/json reads all values.
 type member[O any] struct {
 	name string
 	set  func(to *O, value []byte) bool
 	put  func(b []byte, from *O) ([]byte, error)
 
 	empty func(from *O) bool
-	omit  bool // where it is empty
+	omit  bool // leave the member out if empty returns true
 }
 
-// orNone is a member that is left out where it is empty.
-func (m member[O]) orNone() member[O] {
+// omitEmpty returns m as a member that is left out if it is empty.
+func (m member[O]) omitEmpty() member[O] {
 	m.omit = true
 	return m
 }
@@ -39,15 +38,15 @@ var recordMembers = members[tacho.Record]{
 	number("stage", func(r *tacho.Record) *int { return &r.Stage }),
 	number("session", func(r *tacho.Record) *uint64 { return &r.Session }),
 	number("turn", func(r *tacho.Record) *int { return &r.Turn }),
-	number("turns", func(r *tacho.Record) *int { return &r.Turns }).orNone(),
-	plainText("id", func(r *tacho.Record) *string { return &r.ID }).orNone(),
+	number("turns", func(r *tacho.Record) *int { return &r.Turns }).omitEmpty(),
+	plainText("id", func(r *tacho.Record) *string { return &r.ID }).omitEmpty(),
 	byJSON("labels", func(r *tacho.Record) any { return Labels(r.Labels) }, func(r *tacho.Record) bool { return len(r.Labels) == 0 }),
-	plainText("agent", func(r *tacho.Record) *string { return &r.Agent }).orNone(),
-	truth("probe", func(r *tacho.Record) *bool { return &r.Probe }).orNone(),
+	plainText("agent", func(r *tacho.Record) *string { return &r.Agent }).omitEmpty(),
+	truth("probe", func(r *tacho.Record) *bool { return &r.Probe }).omitEmpty(),
 	number("input_tokens", func(r *tacho.Record) *int { return &r.Input }),
 	number("asked_tokens", func(r *tacho.Record) *int { return &r.Asked }),
 	truth("exact", func(r *tacho.Record) *bool { return &r.Exact }),
-	number("inputs", func(r *tacho.Record) *int { return &r.Inputs }).orNone(),
+	number("inputs", func(r *tacho.Record) *int { return &r.Inputs }).omitEmpty(),
 	byJSON("audio_s", func(r *tacho.Record) any { return r.AudioS }, func(r *tacho.Record) bool { return r.AudioS == 0 }),
 	number("due_ns", func(r *tacho.Record) *time.Duration { return &r.Due }),
 	number("slot_ns", func(r *tacho.Record) *time.Duration { return &r.Slot }),
@@ -59,43 +58,43 @@ var recordMembers = members[tacho.Record]{
 	{name: "events", set: readEvents, put: func(b []byte, r *tacho.Record) ([]byte, error) { return Events(r.Events).append(b), nil }},
 	number("end_ns", func(r *tacho.Record) *time.Duration { return &r.End }),
 	{name: "clock", set: readClock, put: func(b []byte, r *tacho.Record) ([]byte, error) { return appendText(b, r.Clock.String()) }},
-	number("fell_back", func(r *tacho.Record) *int { return &r.FellBack }).orNone(),
+	number("fell_back", func(r *tacho.Record) *int { return &r.FellBack }).omitEmpty(),
 	number("conns", func(r *tacho.Record) *int { return &r.Conns }),
 	truth("reused", func(r *tacho.Record) *bool { return &r.Reused }),
-	number("retransmits", func(r *tacho.Record) *int { return &r.Retransmits }).orNone(),
-	number("out_of_order", func(r *tacho.Record) *int { return &r.OutOfOrder }).orNone(),
-	number("sent_slack_ns", func(r *tacho.Record) *time.Duration { return &r.SentSlack }).orNone(),
-	number("clock_moved_ns", func(r *tacho.Record) *time.Duration { return &r.ClockMoved }).orNone(),
-	number("clock_step_ns", func(r *tacho.Record) *time.Duration { return &r.ClockStep }).orNone(),
+	number("retransmits", func(r *tacho.Record) *int { return &r.Retransmits }).omitEmpty(),
+	number("out_of_order", func(r *tacho.Record) *int { return &r.OutOfOrder }).omitEmpty(),
+	number("sent_slack_ns", func(r *tacho.Record) *time.Duration { return &r.SentSlack }).omitEmpty(),
+	number("clock_moved_ns", func(r *tacho.Record) *time.Duration { return &r.ClockMoved }).omitEmpty(),
+	number("clock_step_ns", func(r *tacho.Record) *time.Duration { return &r.ClockStep }).omitEmpty(),
 	object("usage", usageMembers, func(r *tacho.Record) **tacho.Usage { return &r.Usage }),
 	number("output_tokens", func(r *tacho.Record) *int { return &r.Output }),
-	plainText("output_from", func(r *tacho.Record) *tacho.CountSource { return &r.OutputFrom }).orNone(),
-	plainText("finish", func(r *tacho.Record) *string { return &r.Finish }).orNone(),
+	plainText("output_from", func(r *tacho.Record) *tacho.CountSource { return &r.OutputFrom }).omitEmpty(),
+	plainText("finish", func(r *tacho.Record) *string { return &r.Finish }).omitEmpty(),
 	object("server", serverMembers, func(r *tacho.Record) **tacho.ServerTimes { return &r.Server }),
-	plainText("endpoint", func(r *tacho.Record) *string { return &r.Endpoint }).orNone(),
-	number("attempts", func(r *tacho.Record) *int { return &r.Attempts }).orNone(),
-	plainText("text", func(r *tacho.Record) *string { return &r.Text }).orNone(),
+	plainText("endpoint", func(r *tacho.Record) *string { return &r.Endpoint }).omitEmpty(),
+	number("attempts", func(r *tacho.Record) *int { return &r.Attempts }).omitEmpty(),
+	plainText("text", func(r *tacho.Record) *string { return &r.Text }).omitEmpty(),
 	byJSON("failure", func(r *tacho.Record) any { return r.Failure }, func(r *tacho.Record) bool { return r.Failure == nil }),
 }
 
 var usageMembers = members[tacho.Usage]{
 	number("prompt_tokens", func(u *tacho.Usage) *int { return &u.Prompt }),
 	number("completion_tokens", func(u *tacho.Usage) *int { return &u.Completion }),
-	number("cached_tokens", func(u *tacho.Usage) *int { return &u.Cached }).orNone(),
-	number("reasoning_tokens", func(u *tacho.Usage) *int { return &u.Reasoning }).orNone(),
-	truth("tells_cached", func(u *tacho.Usage) *bool { return &u.TellsCached }).orNone(),
+	number("cached_tokens", func(u *tacho.Usage) *int { return &u.Cached }).omitEmpty(),
+	number("reasoning_tokens", func(u *tacho.Usage) *int { return &u.Reasoning }).omitEmpty(),
+	truth("tells_cached", func(u *tacho.Usage) *bool { return &u.TellsCached }).omitEmpty(),
 }
 
 var serverMembers = members[tacho.ServerTimes]{
-	number("queue_ns", func(s *tacho.ServerTimes) *time.Duration { return &s.Queue }).orNone(),
-	number("ttft_ns", func(s *tacho.ServerTimes) *time.Duration { return &s.TTFT }).orNone(),
-	number("prefill_ns", func(s *tacho.ServerTimes) *time.Duration { return &s.Prefill }).orNone(),
-	number("decode_ns", func(s *tacho.ServerTimes) *time.Duration { return &s.Decode }).orNone(),
-	number("total_ns", func(s *tacho.ServerTimes) *time.Duration { return &s.Total }).orNone(),
+	number("queue_ns", func(s *tacho.ServerTimes) *time.Duration { return &s.Queue }).omitEmpty(),
+	number("ttft_ns", func(s *tacho.ServerTimes) *time.Duration { return &s.TTFT }).omitEmpty(),
+	number("prefill_ns", func(s *tacho.ServerTimes) *time.Duration { return &s.Prefill }).omitEmpty(),
+	number("decode_ns", func(s *tacho.ServerTimes) *time.Duration { return &s.Decode }).omitEmpty(),
+	number("total_ns", func(s *tacho.ServerTimes) *time.Duration { return &s.Total }).omitEmpty(),
 }
 
-// read reads an object that has nothing between its parts. False leaves it to
-// encoding/json, which sets again what was set.
+// read reads a compact object, one without white space. If read returns false, encoding/json reads the object and
+// overwrites the fields set so far.
 func (m members[O]) read(to *O, text []byte) bool {
 	rest, ok := bytes.CutPrefix(text, []byte("{"))
 	next := 0
@@ -110,7 +109,7 @@ func (m members[O]) read(to *O, text []byte) bool {
 	return ok && string(rest) == "}"
 }
 
-// append writes an object.
+// append appends from as an object.
 func (m members[O]) append(b []byte, from *O) (_ []byte, err error) {
 	b = append(b, '{')
 	begin := len(b)
@@ -129,7 +128,7 @@ func (m members[O]) append(b []byte, from *O) (_ []byte, err error) {
 	return append(b, '}'), nil
 }
 
-// memberName cuts off a name that needs no escape, and the colon after it.
+// memberName splits off a name without escapes and the colon after it.
 func memberName(b []byte) (name, after []byte, ok bool) {
 	if len(b) == 0 || b[0] != '"' {
 		return nil, nil, false
@@ -139,8 +138,8 @@ func memberName(b []byte) (name, after []byte, ok bool) {
 	return name, after, ok
 }
 
-// find is which member text begins with, and what comes after its name; -1 if it
-// is none. It is sought from next on, where it usually is.
+// find returns the index of the member that text begins with, and the text after the member's name. The index is -1
+// if there is no such member. The search begins at next, the usual place.
 func (m members[O]) find(text []byte, next int) (at int, after []byte) {
 	if len(text) == 0 || text[0] != '"' {
 		return -1, nil
@@ -157,7 +156,7 @@ func (m members[O]) find(text []byte, next int) (at int, after []byte) {
 	return -1, nil
 }
 
-// valueEnd is where a value ends that is plain, or an object of such.
+// valueEnd returns the index after a plain value, or after an object of plain values.
 func valueEnd(b []byte) int {
 	if len(b) == 0 {
 		return 0
@@ -196,7 +195,7 @@ func number[O any, T ~int | ~int64 | ~uint64](name string, of func(*O) *T) membe
 	}
 }
 
-// wholeNumber is a number as JSON writes it, of at most 18 digits.
+// wholeNumber parses a JSON number without a fraction, of at most 18 digits.
 func wholeNumber(b []byte) (n int64, ok bool) {
 	digits, negative := bytes.CutPrefix(b, []byte("-"))
 	if len(digits) == 0 || len(digits) > 18 || digits[0] == '0' && len(digits) > 1 {
@@ -232,7 +231,7 @@ func plainText[O any, T ~string](name string, of func(*O) *T) member[O] {
 		set: func(to *O, value []byte) bool {
 			text, ok := unquoted(value)
 			if old := of(to); string(*old) != string(text) {
-				if *old = T(usual[string(text)]); *old == "" {
+				if *old = T(commonTexts[string(text)]); *old == "" {
 					*old = T(text)
 				}
 			}
@@ -243,11 +242,10 @@ func plainText[O any, T ~string](name string, of func(*O) *T) member[O] {
 	}
 }
 
-// usual are the texts that nearly all records have, so that each need not have
-// its own.
-var usual = map[string]string{"usage": "usage", "token_ids": "token_ids", "stop": "stop", "length": "length"}
+// commonTexts are values found in nearly all records. Sharing one string saves an allocation for each record.
+var commonTexts = map[string]string{"usage": "usage", "token_ids": "token_ids", "stop": "stop", "length": "length"}
 
-// unquoted is a text that means what it says, letter by letter.
+// unquoted returns the text between quotes if it contains no escapes and only printable ASCII.
 func unquoted(value []byte) ([]byte, bool) {
 	if len(value) < 2 || value[0] != '"' {
 		return nil, false
@@ -276,7 +274,7 @@ func appendJSON(b []byte, v any) ([]byte, error) {
 	return append(b, text...), err
 }
 
-// byJSON is a member that encoding/json writes and reads. It is left out if it is empty.
+// byJSON returns a member that encoding/json writes and reads. It is left out if it is empty.
 func byJSON[O any](name string, of func(*O) any, empty func(*O) bool) member[O] {
 	return member[O]{
 		name:  name,
@@ -293,7 +291,7 @@ func readClock(r *tacho.Record, value []byte) bool {
 	return ok && (*Clock)(&r.Clock).UnmarshalText(text) == nil
 }
 
-// object is a member that is left out where there is none.
+// object returns a member for a nested object, left out if the pointer is nil.
 func object[O, P any](name string, m members[P], of func(*O) **P) member[O] {
 	return member[O]{
 		name: name,

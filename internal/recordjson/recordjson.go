@@ -1,8 +1,7 @@
 // Package recordjson writes records as lines of JSON and reads them.
 //
-// Most of a kept run is token times, so the package does by hand what encoding/json
-// takes several times as long for. It can go when encoding/json/v2 is no experiment
-// any more.
+// Most of a stored run is token times, and encoding/json takes several times as long for them, so this package has
+// its own encoder and decoder. They can go when encoding/json/v2 is no longer experimental.
 package recordjson
 
 import (
@@ -17,12 +16,11 @@ import (
 	"strconv"
 	"time"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// Events are tacho.Events that are written by columns. Columns that hold nothing
-// special are left out: a stream of a thousand tokens is a thousand small integers
-// and not a thousand objects.
+// Events are tacho.Events stored in columns. Columns with only default values are left out, so a stream of a thousand
+// tokens is a thousand small integers instead of a thousand objects.
 type Events tacho.Events
 
 // MarshalJSON implements json.Marshaler.
@@ -33,7 +31,7 @@ func (es Events) MarshalJSON() ([]byte, error) {
 func (es Events) append(b []byte) []byte {
 	b = append(b, `{"at_ns":[`...)
 	prev := time.Duration(0)
-	var seen struct{ lag, tokens, kind, slack int64 } // other than 0
+	var seen struct{ lag, tokens, kind, slack int64 } // columns with a value other than 0
 	for i := range es {
 		e := &es[i]
 		b = appendNumber(b, int64(e.At-prev))
@@ -60,7 +58,7 @@ func (es Events) append(b []byte) []byte {
 	return append(b, '}')
 }
 
-// coalesced appends a list of something of each coalesced event.
+// coalesced appends a list with one number for each coalesced event.
 func (es Events) coalesced(b []byte, name string, of func(i int) int64) []byte {
 	b = append(append(append(b, `,"`...), name...), `":[`...)
 	for i, e := range es {
@@ -71,7 +69,6 @@ func (es Events) coalesced(b []byte, name string, of func(i int) int64) []byte {
 	return closeList(b)
 }
 
-// column appends one column.
 func (es Events) column(b []byte, name string, of func(*tacho.Event) int64) []byte {
 	b = append(append(append(b, `,"`...), name...), `":[`...)
 	for i := range es {
@@ -80,8 +77,8 @@ func (es Events) column(b []byte, name string, of func(*tacho.Event) int64) []by
 	return closeList(b)
 }
 
-// appendNumber appends a number and a comma. Most of a kept run is such numbers, of
-// few digits: these are made all at once.
+// appendNumber appends a number and a comma. Most of a stored run is numbers with few digits, so their digits are
+// computed in parallel.
 func appendNumber(b []byte, n int64) []byte {
 	switch {
 	case uint64(n) < 10:
@@ -90,14 +87,14 @@ func appendNumber(b []byte, n int64) []byte {
 		return append(strconv.AppendInt(b, n, 10), ',')
 	}
 	d := digits(uint32(n))
-	zeros := bits.TrailingZeros64(d) / 8 // at the front
+	zeros := bits.TrailingZeros64(d) / 8 // leading zeros
 	b = binary.LittleEndian.AppendUint64(b, (d|0x3030303030303030)>>(8*zeros))
 	return append(b[:len(b)-zeros], ',')
 }
 
-// digits are the eight decimal digits of a number below 1e8, each in a byte, the
-// first one in the lowest. It is cut in half three times, each time all parts at
-// once: n/100 is n*10486>>20 for all n below 1e4, and n/10 is n*103>>10 below 100.
+// digits returns the eight decimal digits of a number below 1e8, one in each byte, the first digit in the lowest
+// byte. It splits the number three times, all parts in parallel: n/100 is n*10486>>20 for all n below 1e4, and n/10
+// is n*103>>10 below 100.
 func digits(n uint32) uint64 {
 	high := n / 1e4
 	v := uint64(high) | uint64(n-high*1e4)<<32
@@ -107,7 +104,7 @@ func digits(n uint32) uint64 {
 	return tens | (v-10*tens)<<8
 }
 
-// closeList ends a list, in which each number has a comma after it.
+// closeList replaces the comma after the last number by a bracket.
 func closeList(b []byte) []byte {
 	if last := len(b) - 1; b[last] == ',' {
 		b = b[:last]
@@ -128,14 +125,13 @@ func (es *Events) UnmarshalJSON(b []byte) error {
 	return es.read(plain.Bytes())
 }
 
-// read takes the columns in. A kept run is mostly columns of numbers, so they are
-// read by hand: encoding/json takes several times as long.
+// read parses the columns without encoding/json, which takes several times as long.
 func (es *Events) read(b []byte) error {
 	columns, err := readColumns(b)
 	if err != nil {
 		return fmt.Errorf("events: %w", err)
 	}
-	times := columns.named("at_ns") // first absolute, then gaps
+	times := columns.named("at_ns") // the first is absolute, the others are gaps
 	*es = make(Events, len(times))
 	at := time.Duration(0)
 	for i, gap := range times {
@@ -153,7 +149,7 @@ func (es *Events) read(b []byte) error {
 	} {
 		column := columns.named(c.name)
 		if len(column) != 0 && len(column) != len(times) {
-			return fmt.Errorf("events: a column of %d beside %d times", len(column), len(times))
+			return fmt.Errorf("events: %s has %d values for %d times", c.name, len(column), len(times))
 		}
 		for i, v := range column {
 			if v > c.most || v < -c.most-1 {
@@ -165,25 +161,21 @@ func (es *Events) read(b []byte) error {
 	return es.readSlack(columns.named("coalesced"), columns.named("slack_ns"))
 }
 
-// readSlack takes in which events are coalesced, and by how much. Older runs do
-// not say that.
+// readSlack sets the slack of the coalesced events.
 func (es *Events) readSlack(indices, nanos []int64) error {
-	if len(nanos) != 0 && len(nanos) != len(indices) {
-		return fmt.Errorf("events: slack of %d events, and %d coalesced", len(nanos), len(indices))
+	if len(nanos) != len(indices) {
+		return fmt.Errorf("events: slack_ns has %d values for %d coalesced events", len(nanos), len(indices))
 	}
 	for k, i := range indices {
 		if i < 0 || i >= int64(len(*es)) {
-			return fmt.Errorf("events: coalesced event %d of %d", i, len(*es))
+			return fmt.Errorf("events: coalesced event %d of %d is out of range", i, len(*es))
 		}
-		(*es)[i].Slack = tacho.UnknownSlack
-		if len(nanos) != 0 {
-			(*es)[i].Slack = tacho.SlackOf(time.Duration(nanos[k]))
-		}
+		(*es)[i].Slack = tacho.SlackOf(time.Duration(nanos[k]))
 	}
 	return nil
 }
 
-// columns are lists of whole numbers that have names.
+// columns are named lists of whole numbers.
 type columns []column
 
 type column struct {
@@ -191,7 +183,7 @@ type column struct {
 	numbers []int64
 }
 
-// named is the last column of a name, empty where there is none.
+// named returns the last column with the given name, or nil if there is none.
 func (cs columns) named(name string) []int64 {
 	for _, c := range slices.Backward(cs) {
 		if string(c.name) == name {
@@ -201,8 +193,7 @@ func (cs columns) named(name string) []int64 {
 	return nil
 }
 
-// readColumns reads an object whose values are lists of whole numbers, with
-// nothing between its parts.
+// readColumns reads a compact object whose values are lists of whole numbers.
 func readColumns(b []byte) (columns, error) {
 	rest, begun := bytes.CutPrefix(b, []byte("{"))
 	rest, ended := bytes.CutSuffix(rest, []byte("}"))
@@ -210,7 +201,7 @@ func readColumns(b []byte) (columns, error) {
 		return nil, errors.New("not columns of numbers")
 	}
 	out := make(columns, 0, 4)
-	numbers := make([]int64, 0, bytes.Count(rest, []byte(","))+1) // room for all
+	numbers := make([]int64, 0, bytes.Count(rest, []byte(","))+1) // capacity for all columns
 	for more := len(rest) > 0; more; {
 		name, after, named := memberName(rest)
 		list, opened := bytes.CutPrefix(after, []byte("["))
@@ -233,7 +224,7 @@ func readColumns(b []byte) (columns, error) {
 
 func notInColumnName(c rune) bool { return (c < 'a' || c > 'z') && c != '_' }
 
-// readNumbers appends whole numbers with commas between.
+// readNumbers parses whole numbers separated by commas and appends them to out.
 func readNumbers(out []int64, list []byte) ([]int64, error) {
 	if len(list) == 0 {
 		return out, nil
@@ -249,27 +240,27 @@ func readNumbers(out []int64, list []byte) ([]int64, error) {
 		case c == '-' && digits == 0 && sign > 0:
 			sign = -1
 		default:
-			return nil, fmt.Errorf("%q is no whole number", list[:min(len(list), 40)])
+			return nil, fmt.Errorf("%q is not a list of whole numbers", list[:min(len(list), 40)])
 		}
 	}
 	if digits == 0 {
-		return nil, fmt.Errorf("%q ends before a number", list[max(len(list)-40, 0):])
+		return nil, fmt.Errorf("%q ends with an incomplete number", list[max(len(list)-40, 0):])
 	}
 	return append(out, sign*n), nil
 }
 
-// eventsName comes before the events of a record. In a line of JSON quotes within
-// a text are escaped, so it is found only as the name of a member.
+// eventsName precedes the events of a record. JSON escapes quotes inside a text, so these bytes only occur as the
+// name of a member.
 var eventsName = []byte(`"events":`)
 
-// Encode is r as JSON, in one line.
+// Encode returns r as one line of JSON.
 func Encode(r *tacho.Record) ([]byte, error) { return Append(nil, r) }
 
-// Append is Encode, at the end of a buffer.
+// Append appends r to a buffer, as one line of JSON.
 func Append(to []byte, r *tacho.Record) ([]byte, error) { return recordMembers.append(to, r) }
 
-// Decode reads a line by hand if it can. Otherwise encoding/json reads it, with a
-// short stand-in for the token times, so that these are read once.
+// Decode parses a line without encoding/json if possible. Otherwise encoding/json parses the line, with a short
+// stand-in for the token times, so that the token times are parsed only once.
 func Decode(line []byte, r *tacho.Record) error {
 	if recordMembers.read(r, bytes.TrimRight(line, "\n")) {
 		return nil
@@ -278,16 +269,16 @@ func Decode(line []byte, r *tacho.Record) error {
 	end := bytes.IndexByte(rest, '}') + 1
 	var events Events
 	if !named || end == 0 || events.read(rest[:end]) != nil {
-		return decode(line, r, nil) // which says what is wrong with it
+		return decode(line, r, nil) // to get its error message
 	}
-	return decode(slices.Concat(before, eventsName, inPlace, rest[end:]), r, events)
+	return decode(slices.Concat(before, eventsName, standInText, rest[end:]), r, events)
 }
 
-// decode has encoding/json read a line. taken are the events that inPlace stands for.
+// decode parses a line with encoding/json. If the line contains standInText, the events are taken.
 func decode(line []byte, r *tacho.Record, taken Events) error {
 	all := struct {
 		*tacho.Record
-		// These hide the fields of the record.
+		// These fields hide the fields of the record.
 		Labels Labels  `json:"labels"`
 		Clock  Clock   `json:"clock"`
 		Events standIn `json:"events"`
@@ -297,24 +288,24 @@ func decode(line []byte, r *tacho.Record, taken Events) error {
 	return err
 }
 
-// A standIn is events. If it reads inPlace, these are the events that were taken out.
+// A standIn unmarshals to the taken events if the text is standInText.
 type standIn struct {
 	Events
 	taken Events
 }
 
-var inPlace = []byte(`{"taken_out":[]}`)
+var standInText = []byte(`{"taken_out":[]}`)
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (s *standIn) UnmarshalJSON(b []byte) error {
-	if bytes.Equal(b, inPlace) {
+	if bytes.Equal(b, standInText) {
 		s.Events = s.taken
 		return nil
 	}
 	return s.Events.UnmarshalJSON(b)
 }
 
-// Clock is a tacho.Clock that is written as its name.
+// Clock is a tacho.Clock written as its name.
 type Clock tacho.Clock
 
 // MarshalText implements encoding.TextMarshaler.
@@ -329,7 +320,7 @@ func (c *Clock) UnmarshalText(b []byte) error {
 	return err
 }
 
-// Labels are tacho.Labels that are written as one object, in their order.
+// Labels are tacho.Labels written as one object, in their order.
 type Labels tacho.Labels
 
 // MarshalJSON implements json.Marshaler.
@@ -351,7 +342,7 @@ func (ls Labels) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// UnmarshalJSON reads them in the order in which they are written.
+// UnmarshalJSON implements json.Unmarshaler. It keeps the order of the labels.
 func (ls *Labels) UnmarshalJSON(b []byte) error {
 	*ls = nil
 	d := json.NewDecoder(bytes.NewReader(b))

@@ -14,11 +14,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"tacho"
-	"tacho/internal/recordjson"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/recordjson"
 )
 
-// Whatever events there are, they are read back as they were.
+// Encoding and decoding returns the same events, for random events.
 func TestEventsRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
@@ -50,7 +50,7 @@ func TestEventsRoundTrip(t *testing.T) {
 	}
 }
 
-// A plain stream is its times and nothing else.
+// A stream without special values is stored as its times alone.
 func TestEventsAreSmall(t *testing.T) {
 	b, err := json.Marshal(recordjson.Events{{At: 100}, {At: 150}, {At: 175}})
 	if got, want := string(b), `{"at_ns":[100,50,25]}`; err != nil || got != want {
@@ -60,13 +60,13 @@ func TestEventsAreSmall(t *testing.T) {
 
 func TestEventsDamage(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"at_ns":[1,2],"tokens":[1]}`:     "a column of 1 beside 2 times",
-		`{"at_ns":[1],"tokens":[99999]}`:   "tokens: 99999 is out of range",
-		`{"at_ns":[1,2.5]}`:                "is no whole number",
-		`{"at_ns":"12"}`:                   "not a list of numbers",
-		`{"at_ns":[1,2],"coalesced":[2]}`:  "coalesced event 2 of 2",
-		`{"at_ns":[1,2],"coalesced":[-1]}`: "coalesced event -1 of 2",
-		`[]`:                               "not columns of numbers",
+		`{"at_ns":[1,2],"tokens":[1]}`:                    "tokens has 1 values for 2 times",
+		`{"at_ns":[1],"tokens":[99999]}`:                  "tokens: 99999 is out of range",
+		`{"at_ns":[1,2.5]}`:                               "is not a list of whole numbers",
+		`{"at_ns":"12"}`:                                  "not a list of numbers",
+		`{"at_ns":[1,2],"coalesced":[2],"slack_ns":[9]}`:  "coalesced event 2 of 2",
+		`{"at_ns":[1,2],"coalesced":[-1],"slack_ns":[9]}`: "coalesced event -1 of 2",
+		`[]`: "not columns of numbers",
 	} {
 		var es recordjson.Events
 		if err := json.Unmarshal([]byte(text), &es); err == nil || !strings.Contains(err.Error(), want) {
@@ -99,7 +99,7 @@ func TestClockText(t *testing.T) {
 	}
 }
 
-// Labels are one object, in their order.
+// Labels are one JSON object, in their order.
 func TestLabelsBothWays(t *testing.T) {
 	ls := recordjson.Labels{{Key: "z", Value: "1"}, {Key: "a", Value: "\"x"}}
 	b, err := json.Marshal(ls)
@@ -112,7 +112,7 @@ func TestLabelsBothWays(t *testing.T) {
 	}
 }
 
-// hostileRecord has the name of the events wherever a text may stand.
+// hostileRecord contains the name of the events in every text.
 func hostileRecord(events tacho.Events) *tacho.Record {
 	const trap = `x"events":{"at_ns":[7]}`
 	r := &tacho.Record{
@@ -123,15 +123,14 @@ func hostileRecord(events tacho.Events) *tacho.Record {
 	return r
 }
 
-// plainTypes are the types whose JSON is not that of their fields.
+// plainTypes are the types with a JSON form that differs from their fields.
 var plainTypes = map[reflect.Type]reflect.Type{
 	reflect.TypeFor[tacho.Events](): reflect.TypeFor[recordjson.Events](),
 	reflect.TypeFor[tacho.Labels](): reflect.TypeFor[recordjson.Labels](),
 	reflect.TypeFor[tacho.Clock]():  reflect.TypeFor[recordjson.Clock](),
 }
 
-// referenceType is a struct of all fields of a record, in their order, that
-// encoding/json writes and reads by itself.
+// referenceType is a struct with all fields of a record, in their order, for encoding/json alone.
 var referenceType = func() reflect.Type {
 	var fields []reflect.StructField
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[tacho.Record]()) {
@@ -147,7 +146,7 @@ var referenceType = func() reflect.Type {
 	return reflect.StructOf(fields)
 }()
 
-// reference is a record as a value of referenceType.
+// reference returns a record as a value of referenceType.
 func reference(r *tacho.Record) any {
 	v := reflect.New(referenceType).Elem()
 	for f, field := range v.Fields() {
@@ -156,7 +155,7 @@ func reference(r *tacho.Record) any {
 	return v.Interface()
 }
 
-// byReference is a record that encoding/json read by itself.
+// byReference parses a record with encoding/json alone.
 func byReference(line []byte) (tacho.Record, error) {
 	var r tacho.Record
 	v := reflect.New(referenceType)
@@ -168,8 +167,7 @@ func byReference(line []byte) (tacho.Record, error) {
 	return r, err
 }
 
-// A record that is written by hand is what json.Marshal writes, and is read as
-// json.Unmarshal reads it.
+// Encode writes the same bytes as json.Marshal, and Decode reads the same record as json.Unmarshal.
 func TestRecordByHand(t *testing.T) {
 	for _, events := range []tacho.Events{nil, {{At: 5}}, {{At: 100, ReadLag: -3}, {At: 150, Kind: tacho.Reasoning}, {At: 175, Slack: 7}}} {
 		r := hostileRecord(events)
@@ -192,8 +190,7 @@ func TestRecordByHand(t *testing.T) {
 	}
 }
 
-// Whatever a record has beside what all have, and whatever its numbers are, it is
-// written as json.Marshal writes it.
+// Encode writes the same bytes as json.Marshal for all optional fields and all ranges of numbers.
 func TestEveryFieldByHand(t *testing.T) {
 	check := func(name string, r *tacho.Record) {
 		t.Helper()
@@ -226,7 +223,7 @@ func TestEveryFieldByHand(t *testing.T) {
 	check("numbers", r)
 }
 
-// set makes a field, or all fields of one, other than they are.
+// set changes a field, or all fields of a struct.
 func set(v reflect.Value, text string) {
 	switch v.Kind() {
 	case reflect.String:
@@ -254,7 +251,7 @@ func set(v reflect.Value, text string) {
 	}
 }
 
-// Lines of any make are read as json.Unmarshal reads them, or refused as it does.
+// Decode reads any line as json.Unmarshal does, or rejects it if json.Unmarshal rejects it.
 func FuzzRecord(f *testing.F) {
 	line, _ := recordjson.Encode(hostileRecord(tacho.Events{{At: 5}, {At: 7, Tokens: 2}}))
 	f.Add(line)
@@ -280,16 +277,12 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// Older runs say which events are coalesced, and not by how much.
-func TestSlackOfOlderRuns(t *testing.T) {
-	var es recordjson.Events
-	if err := json.Unmarshal([]byte(`{"at_ns":[5,6,7],"coalesced":[1]}`), &es); err != nil {
-		t.Fatal(err)
-	}
-	if es[0].Coalesced() || es[1].Slack != tacho.UnknownSlack || es[2].Coalesced() {
-		t.Errorf("%+v", es)
-	}
-	if err := json.Unmarshal([]byte(`{"at_ns":[5,6,7],"coalesced":[1,2],"slack_ns":[9]}`), &es); err == nil {
-		t.Error("slack of one event, and two coalesced: no error")
+// Every coalesced event needs a slack.
+func TestSlackOfEveryCoalescedEvent(t *testing.T) {
+	for _, text := range []string{`{"at_ns":[5,6,7],"coalesced":[1]}`, `{"at_ns":[5,6,7],"coalesced":[1,2],"slack_ns":[9]}`} {
+		var es recordjson.Events
+		if err := json.Unmarshal([]byte(text), &es); err == nil {
+			t.Errorf("%s: no error", text)
+		}
 	}
 }

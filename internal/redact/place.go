@@ -10,27 +10,27 @@ import (
 	"unicode/utf8"
 )
 
-// A Place is where secrets stand in a text.
+// A Place is the position of secrets in a text.
 type Place string
 
-// The places.
+// Places of secrets.
 const (
-	InURL    Place = ""       // the user and the values of the query of a URL; other texts have no such place
-	InPath   Place = "path"   // the values of the query of a path
-	InHeader Place = "header" // NAME=VALUE, the value unless the name is known to be harmless
-	InPair   Place = "pair"   // NAME=VALUE, the value if the name is that of a secret
-	InBody   Place = "body"   // JSON, the values under names of secrets
-	InMix    Place = "mix"    // words, of which header.NAME=VALUE is a header
-	InAll    Place = "all"    // all of it
+	InURL    Place = ""       // user and query values of a URL; other texts are unchanged
+	InPath   Place = "path"   // query values of a path
+	InHeader Place = "header" // NAME=VALUE, hide the value unless the name is known to be harmless
+	InPair   Place = "pair"   // NAME=VALUE, hide the value if the name suggests a secret
+	InBody   Place = "body"   // JSON, hide the values of names that suggest a secret
+	InMix    Place = "mix"    // words, hide headers written as header.NAME=VALUE
+	InAll    Place = "all"    // hide the whole text
 )
 
-// Public is a text as it may be written down. What is hidden is remembered, and
-// hidden from then on wherever it turns up.
+// Public returns text without the secrets at place p. The secrets are remembered, and Hide and Sweep remove them
+// from other texts.
 func (s *Secrets) Public(p Place, text string) string {
 	switch p {
 	case InHeader:
 		name, value, ok := strings.Cut(text, "=")
-		if !ok || strings.ContainsAny(name, ": \t\"") { // it is written another way, and will be refused
+		if !ok || strings.ContainsAny(name, ": \t\"") { // invalid syntax, rejected later
 			_, behind, _ := strings.Cut(name, ":")
 			s.Add(behind)
 			return s.Public(InAll, text)
@@ -61,16 +61,16 @@ var (
 	noSecret   = regexp.MustCompile(`tokens|tokeniz|token_?ids?|client-key|.*[-_](file|path)$`)
 )
 
-// URL is an address without its secrets.
+// URL returns a URL without its secrets.
 func URL(text string) string { return (*Secrets)(nil).Public(InURL, text) }
 
-// NamesSecret says whether what has this name is a secret.
+// NamesSecret reports whether a name suggests a secret value.
 func NamesSecret(name string) bool {
 	return secretName.MatchString(noSecret.ReplaceAllString(strings.ToLower(name), ""))
 }
 
-// Header is the value of a header as it may be written down. The word before a
-// credential (Bearer) is no secret; the values of cookies are, each by itself.
+// Header returns the value of a header without secrets. The scheme before a credential (Bearer) stays; each cookie
+// value is hidden separately.
 func (s *Secrets) Header(name, value string) string {
 	if harmless.MatchString(name) {
 		return value
@@ -93,7 +93,7 @@ func (s *Secrets) Header(name, value string) string {
 	return Mark
 }
 
-// basic reads a name and a password as headers have them.
+// basic decodes the user and password of basic authentication.
 func basic(text string) (user, password string, ok bool) {
 	b, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || !utf8.Valid(b) {
@@ -108,8 +108,8 @@ func (s *Secrets) user(user, password string) {
 	s.Add(base64.RawStdEncoding.EncodeToString([]byte(user + ":" + password)))
 }
 
-// url hides who asks and what is asked in a URL. It goes by the text alone: a URL
-// that cannot be read may hold a secret all the same.
+// url hides the user and the query values of a URL. It works on the text, because even an invalid URL may contain a
+// secret.
 func (s *Secrets) url(text string) string {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
@@ -118,7 +118,7 @@ func (s *Secrets) url(text string) string {
 	if at := userEnd(rest); at >= 0 {
 		user, password, _ := strings.Cut(rest[:at], ":")
 		s.user(unescaped(user), unescaped(password))
-		for part := range strings.SplitSeq(password, "/") { // an error may quote the beginning of a password that looks like a port
+		for part := range strings.SplitSeq(password, "/") { // errors may quote the start of a password that looks like a port
 			s.Add(part)
 		}
 		rest = Mark + rest[at:]
@@ -146,8 +146,8 @@ func (s *Secrets) query(text string) string {
 	return path + "?" + strings.Join(pairs, "&")
 }
 
-// userEnd is where the @ behind the user is, or -1. A password with a slash in
-// it, which should have been escaped, reads like a port that is no number.
+// userEnd returns the index of the @ after the user, or -1. An unescaped slash in a password makes the password
+// look like an invalid port.
 func userEnd(rest string) int {
 	authority := rest
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
@@ -170,8 +170,18 @@ func unescaped(s string) string {
 	return s
 }
 
-// valueInText is a value in something that should have been JSON.
+// valueInText matches values in invalid JSON.
 var valueInText = regexp.MustCompile(`[:=]\s*(?:"([^"]*)|'([^']*)|([^\s,{}"']+))`)
+
+// maxInvalid limits the text that Learn reads.
+const maxInvalid = 64 << 10
+
+// Learn adds the values in the first 64 KiB of a text of invalid JSON or YAML. Each value takes time in every later call.
+func (s *Secrets) Learn(text string) {
+	for _, m := range valueInText.FindAllStringSubmatch(text[:min(len(text), maxInvalid)], -1) {
+		s.Add(m[1] + m[2] + m[3])
+	}
+}
 
 func (s *Secrets) body(text string) string {
 	var v any
@@ -190,12 +200,12 @@ func (s *Secrets) body(text string) string {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if e.Encode(v) != nil {
-		return Mark // what was read can be written
+		return Mark // a decoded value can always be encoded
 	}
 	return strings.TrimSpace(b.String())
 }
 
-// hideIn hides what is under names of secrets, and says whether anything was.
+// hideIn hides values whose names suggest a secret, and reports whether it hid any.
 func (s *Secrets) hideIn(v *any, all bool) (hidden bool) {
 	switch t := (*v).(type) {
 	case map[string]any:
@@ -224,8 +234,8 @@ func (s *Secrets) hideIn(v *any, all bool) (hidden bool) {
 	return hidden
 }
 
-// mix hides headers. A word without a name belongs to the header before it: such
-// a mix is wrong, but it may hold a secret.
+// mix hides headers. A word without a name continues the previous header; the syntax is invalid, but the word may
+// contain a secret.
 func (s *Secrets) mix(text string) string {
 	words := strings.Fields(text)
 	inHeader, cut, hidden := false, false, false
@@ -237,7 +247,7 @@ func (s *Secrets) mix(text string) string {
 			at := strings.Index(word, ".") + 1
 			words[i] = word[:at] + s.Public(InHeader, word[at:])
 		case inHeader && (cut || !named):
-			s.Add(name) // the complaint tells it
+			s.Add(name) // the error message quotes the name
 			words[i] = s.Public(InAll, word)
 		default:
 			words[i] = s.url(word)

@@ -1,6 +1,6 @@
-// Package redact knows what is secret: by its place (the password of a URL, a
-// header, a key in a body), and, once it has been seen in its place, wherever
-// else it turns up, in whatever spelling. No other package does.
+// Package redact removes secrets from text. It finds secrets by their place (the password of a URL, a header, a key
+// in a body). After finding a secret, it removes the secret from all other texts, in any escaping. All knowledge
+// about secrets is in this package.
 package redact
 
 import (
@@ -14,11 +14,11 @@ import (
 	"unicode"
 )
 
-// Mark stands where a secret stood.
+// Mark replaces a secret.
 const Mark = "[redacted]"
 
-// Secrets are what must not be seen in anything that is kept or shown. The
-// methods of a nil *Secrets hide by place alone. It is safe for concurrent use.
+// Secrets is the set of known secrets. A nil *Secrets hides secrets only by place. Secrets is safe for concurrent
+// use.
 type Secrets struct {
 	mu    sync.RWMutex
 	known []secret
@@ -26,37 +26,41 @@ type Secrets struct {
 
 type secret struct {
 	text      string
-	core      string // a part of it that every spelling has
+	core      string // a substring not changed by any escaping
 	spellings *regexp.Regexp
-	plain     bool // it might be an ordinary word or number
+	plain     bool // possibly an ordinary word or number
 }
 
 const (
-	// shortest is what can be told from the words around it.
-	shortest = 4
-	// notable is what does not stand in a report by chance, unless it is plain:
-	// a plain word or number must be longPlain for that.
-	notable   = 6
-	longPlain = 12
-	// mostKnown bounds what a file can have us look for: a dataset may have a
-	// header of its own for each request.
-	mostKnown = 3000
+	// minLength is the length of the shortest secret to look for.
+	minLength = 4
+	// minDistinct is the length from which a text rarely occurs in a report by accident. Plain words and numbers need
+	// minPlain.
+	minDistinct = 6
+	minPlain    = 12
+	// maxLength limits the part of a secret to look for, because the pattern of its spellings is much longer.
+	maxLength = 2000
+	// maxKnown limits the number of secrets, because a dataset may contain different headers for each request.
+	maxKnown = 3000
 )
 
-// Add has a secret hidden wherever it turns up, as it is or in base64.
+// Add adds a secret, to be hidden as it is and in base64.
 func (s *Secrets) Add(text string) {
 	text = strings.TrimSpace(text)
-	if s == nil || len(text) < shortest || s.knows(text) {
+	if len(text) > maxLength {
+		text = strings.ToValidUTF8(text[:maxLength], "")
+	}
+	if s == nil || len(text) < minLength || s.knows(text) {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.known) > mostKnown {
+	if len(s.known) > maxKnown {
 		return
 	}
 	for _, t := range []string{text, base64.RawStdEncoding.EncodeToString([]byte(text)), base64.RawURLEncoding.EncodeToString([]byte(text))} {
 		if !slices.ContainsFunc(s.known, func(k secret) bool { return k.text == t }) {
-			s.known = append(s.known, secret{t, core(t), spellings(t), len(t) < notable || len(t) < longPlain && isPlain(t)})
+			s.known = append(s.known, secret{t, core(t), spellings(t), len(t) < minDistinct || len(t) < minPlain && isPlain(t)})
 		}
 	}
 }
@@ -71,13 +75,13 @@ var plainText = regexp.MustCompile(`^(\pL\p{Ll}+|[0-9.,:-]+)$`)
 
 func isPlain(s string) bool { return plainText.MatchString(s) }
 
-// Hide is what others said (a server, a proxy, a library) without our secrets.
+// Hide returns a text of a server, proxy or library without secrets.
 func (s *Secrets) Hide(text string) string {
 	return s.replace(text, func(secret) bool { return true })
 }
 
-// Sweep is for whole outputs, our own words and figures among them. Secrets that
-// look like one of those are left alone: a key of "openai" must not eat the report.
+// Sweep removes secrets from complete outputs, which include our own words and numbers. Sweep ignores secrets that
+// look like ordinary words: the key "openai" must not destroy a report.
 func (s *Secrets) Sweep(text string) string {
 	return s.replace(text, func(k secret) bool { return !k.plain })
 }
@@ -97,7 +101,7 @@ func (s *Secrets) replace(text string, wanted func(secret) bool) string {
 	if found == nil {
 		return text
 	}
-	// Where two overlap, hiding one would leave a piece of the other.
+	// If two secrets overlap, hide both as one range; otherwise a piece of the other would remain.
 	slices.SortFunc(found, func(a, b []int) int { return a[0] - b[0] })
 	var out strings.Builder
 	shown := 0
@@ -110,7 +114,7 @@ func (s *Secrets) replace(text string, wanted func(secret) bool) string {
 	return out.String() + text[shown:]
 }
 
-// touches says whether Sweep may find something in text.
+// touches reports whether Sweep may find a secret in text.
 func (s *Secrets) touches(text []byte) bool {
 	if s == nil {
 		return false
@@ -120,7 +124,7 @@ func (s *Secrets) touches(text []byte) bool {
 	return slices.ContainsFunc(s.known, func(k secret) bool { return !k.plain && bytes.Contains(text, []byte(k.core)) })
 }
 
-// SweepJSON is Sweep for the strings of a JSON document. The result is JSON, too.
+// SweepJSON is Sweep for the strings of a JSON document. The result is valid JSON.
 func (s *Secrets) SweepJSON(doc []byte) []byte {
 	if !s.touches(doc) {
 		return doc
@@ -158,12 +162,12 @@ func (s *Secrets) sweepString(literal []byte) []byte {
 	}
 	b, err := json.Marshal(swept)
 	if err != nil {
-		return literal // a string is always written
+		return literal // a string can always be encoded
 	}
 	return b
 }
 
-// core is the longest run of letters and digits, which no escaping changes.
+// core returns the longest run of letters and digits, which no escaping changes.
 func core(s string) string {
 	longest := ""
 	for part := range strings.FieldsFuncSeq(s, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// canary has in it what every escaping escapes.
+// canary contains characters changed by every kind of escaping.
 const canary = `sk-Ca/na+ry==42 "&<é`
 
 func TestPublic(t *testing.T) {
@@ -62,7 +62,7 @@ func TestPublic(t *testing.T) {
 	}
 }
 
-// A secret is found in whatever spelling.
+// A secret is found in any escaping.
 func TestSpellings(t *testing.T) {
 	inJSON, _ := json.Marshal(canary)
 	twice, _ := json.Marshal(string(inJSON))
@@ -82,7 +82,7 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
-// Secrets that overlap leave no piece of each other.
+// If secrets overlap, no piece of them remains.
 func TestOverlap(t *testing.T) {
 	for _, order := range [][2]string{{"abc-def", "def-ghi-jkl"}, {"def-ghi-jkl", "abc-def"}} {
 		var s Secrets
@@ -94,7 +94,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// Ordinary text comes to no harm, whatever the key.
+// Ordinary text is unchanged for any key.
 func TestOrdinaryText(t *testing.T) {
 	const report = "openai served 123456 tokens; test, EMPTY, a, in 12.50 s, by localhost: no completed request"
 	var s Secrets
@@ -106,11 +106,11 @@ func TestOrdinaryText(t *testing.T) {
 		t.Errorf("it reads %s", got)
 	}
 	if got := s.Hide("bad key openai, Bearer wanted"); got != "bad key [redacted], Bearer wanted" {
-		t.Errorf("what a server said: %s", got)
+		t.Errorf("text of a server: %s", got)
 	}
 }
 
-// A document stays one, and its numbers stay what they are.
+// SweepJSON returns valid JSON and does not change numbers.
 func TestSweepJSON(t *testing.T) {
 	var s Secrets
 	s.Add("123456789012")

@@ -8,11 +8,10 @@ import (
 	"unicode/utf16"
 )
 
-// backslash is one, which others may escape in turn.
+// backslash matches a backslash, possibly percent-encoded several times.
 const backslash = `(?:\\|%(?:25)*5[cC])`
 
-// spellings finds a secret as it is and as URLs, JSON, Go and HTML escape it,
-// once or several times over.
+// spellings matches a secret as it is and as escaped by URLs, JSON, Go and HTML, once or repeatedly.
 func spellings(s string) *regexp.Regexp {
 	var b strings.Builder
 	for _, r := range s {
@@ -32,7 +31,7 @@ func spellings(s string) *regexp.Regexp {
 	return regexp.MustCompile(b.String())
 }
 
-// percent is a character as URLs write it; %25 is their percent sign.
+// percent matches a percent-encoded character; %25 is an encoded percent sign.
 func percent(char string) string {
 	var b strings.Builder
 	for _, c := range []byte(char) {
@@ -41,7 +40,7 @@ func percent(char string) string {
 	return b.String()
 }
 
-// unicodeEscape is a character as JSON and Go write it.
+// unicodeEscape matches a character escaped by JSON or Go.
 func unicodeEscape(r rune) string {
 	var b strings.Builder
 	for _, unit := range utf16.Encode([]rune{r}) {

@@ -8,30 +8,57 @@ import (
 	"strings"
 )
 
-// A component of the bill of materials, as CycloneDX has it.
+// component is a component of a CycloneDX bill of materials.
 type component struct {
 	Type    string `json:"type"`
 	Ref     string `json:"bom-ref"`
 	Name    string `json:"name"`
-	Version string `json:"version"`
+	Version string `json:"version,omitempty"`
 	PURL    string `json:"purl,omitempty"`
+	// Licenses is a list with one SPDX expression.
+	Licenses []map[string]string `json:"licenses,omitempty"`
 }
 
-// bill says what is in a binary, by what Go itself wrote into it.
+// licensed returns the licences of a part as a bill of materials lists them.
+func (r *release) licensed(part string) ([]map[string]string, error) {
+	n := r.notices[part]
+	if n == nil {
+		return nil, fmt.Errorf("%w: %s", errNoNotice, part)
+	}
+	return []map[string]string{{"expression": strings.Join(n.licences, " AND ")}}, nil
+}
+
+// bill returns the bill of materials of a binary, from the build information Go embeds.
+// It fails if the notices lack one of the modules.
 func (r *release) bill(path, platform string) ([]byte, error) {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	program := component{Type: "application", Ref: "tacho", Name: "tacho", Version: r.version}
-	parts := []component{{Type: "framework", Ref: "go", Name: "go", Version: info.GoVersion, PURL: "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go")}}
-	refs := []string{"go"}
+	program := component{Type: "application", Ref: "tacho", Name: "tacho", Version: r.version, Licenses: []map[string]string{{"expression": "Apache-2.0"}}}
+	standard, err := r.licensed(standardLibrary)
+	if err != nil {
+		return nil, err
+	}
+	tables, err := r.licensed(rankTables)
+	if err != nil {
+		return nil, err
+	}
+	parts := []component{
+		{Type: "framework", Ref: "go", Name: "go", Version: info.GoVersion, PURL: "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go"), Licenses: standard},
+		{Type: "data", Ref: "ranks", Name: rankTables, Licenses: tables},
+	}
+	refs := []string{"go", "ranks"}
 	for _, m := range info.Deps {
 		if m.Replace != nil {
 			m = m.Replace
 		}
 		purl := "pkg:golang/" + m.Path + "@" + m.Version
-		parts = append(parts, component{Type: "library", Ref: purl, Name: m.Path, Version: m.Version, PURL: purl})
+		licences, err := r.licensed(m.Path + "@" + m.Version)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, component{Type: "library", Ref: purl, Name: m.Path, Version: m.Version, PURL: purl, Licenses: licences})
 		refs = append(refs, purl)
 	}
 	properties := []map[string]string{{"name": "platform", "value": platform}}
@@ -48,8 +75,8 @@ func (r *release) bill(path, platform string) ([]byte, error) {
 	}, "", "  ")
 }
 
-// homebrew writes a recipe for macOS and Linux. Where the archives lie is for who
-// publishes them: RELEASE_URL.
+// homebrew writes a formula for macOS and Linux. RELEASE_URL is the download address of
+// the archives.
 func (r *release) homebrew() error {
 	base := os.Getenv("RELEASE_URL")
 	if base == "" {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// command is what a program prints, without space around it.
+// command returns the trimmed output of a program.
 func command(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The image has nothing but what it needs, runs as nobody in particular, and is
-// not built from what git ignores.
+// TestContainerfile checks that the image contains only the necessary files, runs as an
+// unprivileged user, and is not built from files ignored by git.
 func TestContainerfile(t *testing.T) {
 	read := func(path string) string {
 		b, err := os.ReadFile(path)

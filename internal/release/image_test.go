@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// standIn is what the image that the build begins with has and the build needs:
-// a shell, git, certificates and Go, all of this machine. No registry is asked.
+// standIn builds a replacement for the base image from this machine's shell, git,
+// certificates and Go, so that the test needs no registry.
 const standIn = `
 root=$(buildah mount $1)
 mkdir -p $root/usr/bin $root/usr/lib $root/usr/lib64 $root/usr/local $root/etc/ssl/certs $root/go
@@ -29,8 +29,9 @@ buildah config --env PATH=/usr/local/go/bin:/usr/bin --env GOPATH=/go --env GOTO
 buildah commit --quiet --rm $1 docker.io/library/$2
 `
 
-// TestImage builds the image of the last commit as the Containerfile says, and
-// measures with it: as nobody in particular, with nothing beside the program.
+// TestImage builds the image of the last commit from the Containerfile and runs a
+// benchmark in it. The container runs as an unprivileged user and contains only the
+// program.
 func TestImage(t *testing.T) {
 	store := t.TempDir()
 	conf := filepath.Join(store, "storage.conf")

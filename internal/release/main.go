@@ -1,11 +1,13 @@
-// Command release makes all that is handed to people of one commit: an archive for
-// each platform, packages for Debian, a recipe for Homebrew, the bill of materials
-// and the checksums. The same commit gives the same bytes wherever it is built: all
-// times are the commit's.
+// Command release builds all release files of one commit: an archive for each platform,
+// Debian packages, a Homebrew formula, bills of materials and checksums. Builds are
+// reproducible: the same commit gives the same bytes on any machine, because all
+// timestamps are the time of the commit.
 //
 //	go run ./internal/release DIRECTORY [PLATFORM ...]
+//	go run ./internal/release -notices
 //
-// With platforms it makes what there is for those, and no recipe.
+// If platforms are given, only their files are built, without a Homebrew formula. With
+// -notices it prints the licences of all modules in the binaries.
 package main
 
 import (
@@ -22,19 +24,20 @@ import (
 	"time"
 )
 
-// platforms are those that there are binaries for.
+// platforms are the platforms with a binary.
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64"}
 
-// A release is one commit on its way out.
+// release is the release of one commit.
 type release struct {
-	dir     string // where all of it goes
-	version string // as file names have it
+	dir     string // output directory
+	version string // version in file names
 	when    time.Time
-	beside  []file // what stands beside the binary: licence, manual, completions
+	extras  []file // files shipped with the binary: licences, manual, completions
+	notices map[string]*notice
 	made    []string
 }
 
-// A file of an archive.
+// file is a file in an archive.
 type file struct {
 	name string
 	mode int64
@@ -46,7 +49,11 @@ func main() {
 		_, _ = fmt.Fprintln(os.Stderr, "release: name the directory to write to")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2:]); err != nil {
+	do := func() error { return run(os.Args[1], os.Args[2:]) }
+	if os.Args[1] == "-notices" {
+		do = printNotices
+	}
+	if err := do(); err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
@@ -65,7 +72,7 @@ func run(dir string, some []string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if err := r.gather(); err != nil {
+	if err := r.collectExtras(); err != nil {
 		return err
 	}
 	wanted := some
@@ -85,8 +92,8 @@ func run(dir string, some []string) error {
 	return r.checksums()
 }
 
-// identify says which commit it is. What is not committed cannot be made again, so
-// that it says so.
+// identify reads the version and time of the commit. The version ends with -dirty if
+// there are uncommitted changes, because such a build is not reproducible.
 func (r *release) identify() error {
 	described, err := output("git", "describe", "--tags", "--always", "--dirty", "--abbrev=12")
 	if err != nil {
@@ -103,7 +110,7 @@ func (r *release) identify() error {
 }
 
 func output(command string, args ...string) (string, error) {
-	b, err := exec.Command(command, args...).Output() //nolint:gosec,noctx // the words are ours, and it ends by itself
+	b, err := exec.Command(command, args...).Output() //nolint:gosec,noctx // fixed arguments, and the command terminates
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		err = fmt.Errorf("%s %s: %s", command, strings.Join(args, " "), exit.Stderr)
@@ -111,22 +118,23 @@ func output(command string, args ...string) (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// build makes the binary of a platform.
+// build compiles the binary of a platform.
 func (r *release) build(platform, path string) error {
 	system, machine, _ := strings.Cut(platform, "/")
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w -buildid=", "-o", path, "./cmd/tacho") //nolint:gosec,noctx // the words are ours, and it ends by itself
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w -buildid=", "-o", path, "./cmd/tacho") //nolint:gosec,noctx // fixed arguments, and the command terminates
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+machine, "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0")
 	cmd.Stderr = os.Stderr
 	return cmd.Run()
 }
 
-// gather collects what stands beside the binary, with the binary of this machine.
-func (r *release) gather() error {
+// collectExtras collects the files shipped with the binary. It builds tacho for this machine to
+// generate the manual and the completions.
+func (r *release) collectExtras() error {
 	work, err := os.MkdirTemp("", "tacho-release-")
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(work) }() // it is in a place for that
+	defer func() { _ = os.RemoveAll(work) }() // a leftover temporary directory is harmless
 	host, err := output("go", "env", "GOHOSTOS", "GOHOSTARCH")
 	if err != nil {
 		return err
@@ -147,8 +155,16 @@ func (r *release) gather() error {
 		if err != nil {
 			return err
 		}
-		r.beside = append(r.beside, file{name, 0o644, b})
+		r.extras = append(r.extras, file{name, 0o644, b})
 	}
+	if r.notices, err = collectNotices(); err != nil {
+		return err
+	}
+	notices, err := noticesText(r.notices)
+	if err != nil {
+		return err
+	}
+	r.extras = append(r.extras, file{noticesFile, 0o644, notices})
 	if _, err := output(tacho, "man", filepath.Join(work, "man")); err != nil {
 		return err
 	}
@@ -157,23 +173,23 @@ func (r *release) gather() error {
 		return err
 	}
 	for _, path := range pages {
-		b, err := os.ReadFile(path) //nolint:gosec // it was just written
+		b, err := os.ReadFile(path) //nolint:gosec // written above
 		if err != nil {
 			return err
 		}
-		r.beside = append(r.beside, file{"man/" + filepath.Base(path), 0o644, b})
+		r.extras = append(r.extras, file{"man/" + filepath.Base(path), 0o644, b})
 	}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		script, err := output(tacho, "completion", shell)
 		if err != nil {
 			return err
 		}
-		r.beside = append(r.beside, file{"completions/tacho." + shell, 0o644, []byte(script + "\n")})
+		r.extras = append(r.extras, file{"completions/tacho." + shell, 0o644, []byte(script + "\n")})
 	}
 	return nil
 }
 
-// platform makes what there is for one platform.
+// platform builds the files of one platform.
 func (r *release) platform(platform string) error {
 	name := "tacho"
 	if strings.HasPrefix(platform, "windows/") {
@@ -184,7 +200,7 @@ func (r *release) platform(platform string) error {
 	if err := r.build(platform, path); err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(filepath.Dir(path)) }() // the archive has it
+	defer func() { _ = os.RemoveAll(filepath.Dir(path)) }() // the archive contains it
 	binary, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -193,7 +209,7 @@ func (r *release) platform(platform string) error {
 	if err != nil {
 		return err
 	}
-	files := slices.Concat([]file{{name, 0o755, binary}}, r.beside)
+	files := slices.Concat([]file{{name, 0o755, binary}}, r.extras)
 	pack, ending := r.tarGz, ".tar.gz"
 	if strings.HasPrefix(platform, "windows/") {
 		pack, ending = r.zip, ".zip"
@@ -209,19 +225,19 @@ func (r *release) platform(platform string) error {
 	return err
 }
 
-// write keeps one file of the release.
+// write writes one file of the release.
 func (r *release) write(name string, data []byte) error {
 	r.made = append(r.made, name)
-	return os.WriteFile(filepath.Join(r.dir, name), data, 0o644) //nolint:gosec // everybody may read it
+	return os.WriteFile(filepath.Join(r.dir, name), data, 0o644) //nolint:gosec // meant to be public
 }
 
-// sum is the checksum of a file of the release.
+// sum returns the checksum of a file of the release.
 func (r *release) sum(name string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(r.dir, name))
 	return fmt.Sprintf("%x", sha256.Sum256(b)), err
 }
 
-// checksums writes SHA256SUMS, which sha256sum -c reads.
+// checksums writes SHA256SUMS for sha256sum -c.
 func (r *release) checksums() error {
 	var b bytes.Buffer
 	slices.Sort(r.made)
@@ -232,5 +248,5 @@ func (r *release) checksums() error {
 		}
 		fmt.Fprintf(&b, "%s  %s\n", sum, name)
 	}
-	return os.WriteFile(filepath.Join(r.dir, "SHA256SUMS"), b.Bytes(), 0o644) //nolint:gosec // everybody may read it
+	return os.WriteFile(filepath.Join(r.dir, "SHA256SUMS"), b.Bytes(), 0o644) //nolint:gosec // meant to be public
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// tarGz packs files below a directory. Owners and times are the same for all.
+// tarGz packs files below a directory. All entries have the same owner and time.
 func (r *release) tarGz(dir string, files []file) ([]byte, error) {
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
@@ -38,7 +38,7 @@ func (r *release) tarGz(dir string, files []file) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// directories are those that the files are in, each before what is in it.
+// directories returns the directories of the files, parents first.
 func directories(dir string, files []file) []string {
 	var all []string
 	for _, f := range files {
@@ -67,11 +67,11 @@ func (r *release) zip(dir string, files []file) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// deb packs the binary, its manual and its completions for Debian: an ar archive of
-// a version, what is said of the package, and its files.
+// deb builds a Debian package with the binary, its manual and its completions: an ar
+// archive of the format version, the control file and the files.
 func (r *release) deb(machine string, binary []byte) error {
 	files := []file{{"usr/bin/tacho", 0o755, binary}}
-	for _, f := range r.beside {
+	for _, f := range r.extras {
 		name := f.name
 		switch {
 		case strings.HasPrefix(name, "man/"):
@@ -95,7 +95,7 @@ func (r *release) deb(machine string, binary []byte) error {
 	}
 	version := r.version
 	if version[0] < '0' || version[0] > '9' || !strings.Contains(version, ".") {
-		version = "0~git" + r.when.Format("20060102") + "." + version // a version begins with a number
+		version = "0~git" + r.when.Format("20060102") + "." + version // a Debian version starts with a digit
 	}
 	control := fmt.Sprintf(`Package: tacho
 Version: %s

@@ -5,6 +5,7 @@ package main
 import (
 	"archive/zip"
 	"bytes"
+	"debug/buildinfo"
 	"debug/macho"
 	"debug/pe"
 	"encoding/json"
@@ -22,10 +23,9 @@ import (
 	"time"
 )
 
-// TestRelease makes a release of the last commit in two places, and holds one
-// against the other: neither the place nor the time is in any file. Both take what
-// is compiled from one cache, so that the second costs little; a third place compiles
-// this machine's platform with a cache of its own.
+// TestRelease builds the last commit in two directories and compares the results: no file
+// depends on the directory or the time. Both builds share a build cache to save time. A
+// third build compiles this machine's platform with an empty cache.
 func TestRelease(t *testing.T) {
 	commit := command(t, ".", "git", "rev-parse", "HEAD")
 	first := released(t, "here")
@@ -33,7 +33,8 @@ func TestRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Six archives and six bills, two packages, two recipes, the checksums.
+	// Six archives and six bills, two packages, the formula, the Containerfile, the
+	// checksums.
 	if len(entries) != 17 {
 		t.Errorf("%d files", len(entries))
 	}
@@ -47,16 +48,16 @@ func TestRelease(t *testing.T) {
 	opens(t, first, commit)
 	t.Setenv("GOCACHE", t.TempDir())
 	alone := released(t, "alone", runtime.GOOS+"/"+runtime.GOARCH)
-	if err := os.Remove(filepath.Join(alone, "SHA256SUMS")); err != nil { // of fewer files
+	if err := os.Remove(filepath.Join(alone, "SHA256SUMS")); err != nil { // covers fewer files
 		t.Fatal(err)
 	}
-	// An archive and its bill, the recipe for containers, the package on Linux.
+	// An archive and its bill, the Containerfile, and on Linux the package.
 	if n := same(t, first, alone); n < 3 {
 		t.Errorf("%d files were compiled alone", n)
 	}
 }
 
-// released makes a release of the last commit in a clone, and says where it is.
+// released builds the last commit in a clone and returns the output directory.
 func released(t *testing.T, name string, platforms ...string) (dist string) {
 	root, commit := command(t, ".", "git", "rev-parse", "--show-toplevel"), command(t, ".", "git", "rev-parse", "HEAD")
 	dir := filepath.Join(t.TempDir(), name)
@@ -68,8 +69,8 @@ func released(t *testing.T, name string, platforms ...string) (dist string) {
 	return filepath.Join(dir, "dist")
 }
 
-// same says how many files of the second place there are; the first has each, with
-// the same bytes.
+// same checks that every file of second exists in first with the same bytes. It returns
+// the number of files in second.
 func same(t *testing.T, first, second string) int {
 	entries, err := os.ReadDir(second)
 	if err != nil {
@@ -86,7 +87,7 @@ func same(t *testing.T, first, second string) int {
 	return len(entries)
 }
 
-// foreign looks into the archives for other systems.
+// foreign checks the archives for other systems.
 func foreign(t *testing.T, dist string) {
 	for _, machine := range []string{"amd64", "arm64"} {
 		into := t.TempDir()
@@ -118,7 +119,7 @@ func foreign(t *testing.T, dist string) {
 				t.Error(err)
 			}
 		}
-		for _, want := range []string{"tacho.exe", "LICENSE", "README.md", "tacho-bench.1"} {
+		for _, want := range []string{"tacho.exe", "LICENSE", noticesFile, "README.md", "tacho-bench.1"} {
 			if !slices.Contains(names, want) {
 				t.Errorf("the archive for Windows has no %s: %v", want, names)
 			}
@@ -126,7 +127,7 @@ func foreign(t *testing.T, dist string) {
 	}
 }
 
-// bills says whether the bills of materials name what the binaries are made of.
+// bills checks that the bills of materials list the dependencies of the binaries.
 func bills(t *testing.T, dist string) {
 	all, err := filepath.Glob(filepath.Join(dist, "*.cdx.json"))
 	if err != nil || len(all) != len(platforms) {
@@ -144,14 +145,19 @@ func bills(t *testing.T, dist string) {
 		if err := json.Unmarshal(b, &bill); err != nil || bill.Format != "CycloneDX" {
 			t.Fatalf("%s: %v, %q", path, err, bill.Format)
 		}
+		for _, c := range bill.Components {
+			if len(c.Licenses) != 1 || c.Licenses[0]["expression"] == "" {
+				t.Errorf("%s: %s has no licence", path, c.Name)
+			}
+		}
 		if !slices.ContainsFunc(bill.Components, func(c component) bool { return strings.HasPrefix(c.PURL, "pkg:golang/github.com/spf13/cobra@v") }) {
 			t.Errorf("%s: %v", path, bill.Components)
 		}
 	}
 }
 
-// formula holds the recipe for Homebrew against the archives, and lets Ruby read
-// it where there is one.
+// formula checks the Homebrew formula against the archives, and its syntax if Ruby is
+// installed.
 func formula(t *testing.T, dist string) {
 	b, err := os.ReadFile(filepath.Join(dist, "tacho.rb"))
 	if err != nil {
@@ -171,7 +177,7 @@ func formula(t *testing.T, dist string) {
 	}
 }
 
-// one is the file of that name.
+// one returns the only file that matches the pattern.
 func one(t *testing.T, dist, pattern string) string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(dist, pattern))
@@ -181,7 +187,7 @@ func one(t *testing.T, dist, pattern string) string {
 	return found[0]
 }
 
-// opens looks into the archive and the package of this machine.
+// opens checks the archive and the package for this machine.
 func opens(t *testing.T, dist, commit string) {
 	if runtime.GOOS != "linux" {
 		t.Skip("its archive and package are looked into on Linux")
@@ -195,6 +201,7 @@ func opens(t *testing.T, dist, commit string) {
 	if out := command(t, into, "tar", "tzf", archive); !strings.Contains(out, "man/tacho-bench.1") || !strings.Contains(out, "completions/tacho.fish") {
 		t.Error(out)
 	}
+	checkNotices(t, into)
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
 		return
 	}
@@ -206,9 +213,26 @@ func opens(t *testing.T, dist, commit string) {
 	if out := command(t, into, "root/usr/bin/tacho", "--version"); !strings.Contains(out, commit[:12]) {
 		t.Error(out)
 	}
-	for _, want := range []string{"man/man1/tacho-bench.1", "bash-completion/completions/tacho", "doc/tacho/copyright"} {
+	for _, want := range []string{"man/man1/tacho-bench.1", "bash-completion/completions/tacho", "doc/tacho/copyright", "doc/tacho/" + noticesFile} {
 		if _, err := os.Stat(filepath.Join(into, "root/usr/share", want)); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// checkNotices checks that the notices in an archive name every module of its binary.
+func checkNotices(t *testing.T, dir string) {
+	text, err := os.ReadFile(filepath.Join(dir, noticesFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := buildinfo.ReadFile(filepath.Join(dir, "tacho"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range info.Deps {
+		if !strings.Contains(string(text), "\n"+m.Path+"@"+m.Version+", file LICENSE") {
+			t.Errorf("%s lacks %s %s", noticesFile, m.Path, m.Version)
 		}
 	}
 }

@@ -13,33 +13,32 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// mostLine bounds a line and a row: a longer one belongs to no dataset, and
-// must not fill the memory.
-const mostLine = 64 << 20
+// maxLine limits the length of a line or row. Longer rows do not occur in datasets and must not exhaust the memory.
+const maxLine = 64 << 20
 
-// Lines reads the lines of a file that have something in them, one after the
-// other, and knows the number of each.
+// Lines reads the non-empty lines of a file and counts line numbers.
 type Lines struct {
+	path   string
 	file   io.ReadCloser
 	buf    *bufio.Reader
 	number int
-	offset int64 // of the line last given
-	end    int64 // of all that was read
+	offset int64 // offset of the last line returned
+	end    int64 // offset after all bytes read
 	err    error
-	long   []byte // a line that did not fit the buffer
+	long   []byte // a line longer than the buffer
 }
 
-// OpenLines opens a file of lines, packed or not.
+// OpenLines opens a file of lines, compressed or not.
 func OpenLines(path string) (*Lines, error) {
 	f, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return &Lines{file: f, buf: bufio.NewReaderSize(f, 1<<16)}, nil
+	return &Lines{path: path, file: f, buf: bufio.NewReaderSize(f, 1<<16)}, nil
 }
 
-// Next is the next line without its end; nil when there is none. It is good
-// until the next call.
+// Next returns the next line without its line end, or nil at the end of the file. The slice is valid until the next
+// call.
 func (l *Lines) Next() []byte {
 	for l.err == nil {
 		line := l.read()
@@ -62,8 +61,8 @@ func (l *Lines) read() []byte {
 	}
 	l.long = append(l.long[:0], line...)
 	for errors.Is(err, bufio.ErrBufferFull) {
-		if line, err = l.buf.ReadSlice('\n'); len(l.long)+len(line) > mostLine {
-			l.err = fmt.Errorf("line %d is longer than %d MiB", l.number, mostLine>>20)
+		if line, err = l.buf.ReadSlice('\n'); len(l.long)+len(line) > maxLine {
+			l.err = fmt.Errorf("%s:%d: longer than %d MiB: shorten or remove the line", l.path, l.number, maxLine>>20)
 			return nil
 		}
 		l.long = append(l.long, line...)
@@ -72,7 +71,7 @@ func (l *Lines) read() []byte {
 	return l.long
 }
 
-// All yields the lines to the end.
+// All iterates over the remaining lines.
 func (l *Lines) All(yield func([]byte) bool) {
 	for line := l.Next(); line != nil; line = l.Next() {
 		if !yield(line) {
@@ -81,13 +80,13 @@ func (l *Lines) All(yield func([]byte) bool) {
 	}
 }
 
-// Number is the number of the line last given.
+// Number returns the number of the last line returned.
 func (l *Lines) Number() int { return l.number }
 
-// Offset is where the line last given begins, in the unpacked text.
+// Offset returns the offset of the last line returned, in the uncompressed text.
 func (l *Lines) Offset() int64 { return l.offset }
 
-// Err is what went wrong with the file itself.
+// Err returns the error of reading the file.
 func (l *Lines) Err() error {
 	if errors.Is(l.err, io.EOF) {
 		return nil
@@ -95,33 +94,31 @@ func (l *Lines) Err() error {
 	return l.err
 }
 
-// Close lets go of the file.
-func (l *Lines) Close() { _ = l.file.Close() } // only read
+// Close closes the file.
+func (l *Lines) Close() { _ = l.file.Close() }
 
-// openFile opens a file of text for reading, and unpacks it on the way if its
-// name ends in .gz or .zst. A byte order mark is left out.
+// openFile opens a text file and decompresses it if its name ends in .gz or .zst. openFile skips a byte order mark.
 func openFile(path string) (io.ReadCloser, error) {
 	f, err := openPacked(path)
 	if err != nil {
 		return nil, err
 	}
 	in := bufio.NewReaderSize(f, 1<<16)
-	if head, _ := in.Peek(len(byteOrderMark)); string(head) == byteOrderMark { // an error comes again with the next read
-		_, _ = in.Discard(len(byteOrderMark)) // it is there
+	if head, _ := in.Peek(len(byteOrderMark)); string(head) == byteOrderMark { // the next read reports an error again
+		_, _ = in.Discard(len(byteOrderMark))
 	}
 	return unpacked{in, f}, nil
 }
 
 const byteOrderMark = "\xef\xbb\xbf"
 
-// ReadText is the text of a file up to most bytes; cut says that there is
-// more.
+// ReadText returns the first most bytes of a file. cut reports whether the file is longer.
 func ReadText(path string, most int) (text string, cut bool, err error) {
 	f, err := openFile(path)
 	if err != nil {
 		return "", false, err
 	}
-	defer func() { _ = f.Close() }() // only read
+	defer func() { _ = f.Close() }()
 	var b strings.Builder
 	if _, err := io.Copy(&b, io.LimitReader(f, int64(most)+1)); err != nil {
 		return "", false, err
@@ -141,14 +138,14 @@ func openPacked(path string) (io.ReadCloser, error) {
 	case strings.HasSuffix(path, ".gz"):
 		z, err := gzip.NewReader(f)
 		if err != nil {
-			_ = f.Close() // nothing was read
+			_ = f.Close() // report the first error
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		return unpacked{z, f}, nil
 	case strings.HasSuffix(path, ".zst"):
 		z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1))
 		if err != nil {
-			_ = f.Close() // nothing was read
+			_ = f.Close() // report the first error
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 		return unpacked{z, closer{z, f}}, nil
@@ -156,7 +153,7 @@ func openPacked(path string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// unpacked is a stream and the file it comes from.
+// unpacked is a decompressed stream and its file.
 type unpacked struct {
 	io.Reader
 	io.Closer
@@ -172,7 +169,7 @@ func (c closer) Close() error {
 	return c.f.Close()
 }
 
-// BareName is the name of a file without the ending of its packing.
-func BareName(path string) string {
+// UncompressedName returns the name of a file without the extension of its compression.
+func UncompressedName(path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), ".zst")
 }

@@ -16,15 +16,15 @@ func (r *reader) parquet() (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // only read
-	// A broken file can make the library panic; that must not be ours.
+	defer func() { _ = f.Close() }()
+	// The library may panic on a broken file.
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%s: not a Parquet file that can be read: %v", r.path, p)
+			err = fmt.Errorf("%s: cannot read the Parquet file: %v", r.path, p)
 		}
 	}()
 	rows := parquet.NewGenericReader[any](file)
-	defer func() { _ = rows.Close() }() // only read
+	defer func() { _ = rows.Close() }()
 	buf := make([]any, 64)
 	for n := 0; ; {
 		got, err := rows.Read(buf)
@@ -46,17 +46,17 @@ func (r *reader) parquet() (err error) {
 	}
 }
 
-// openParquet opens a Parquet file. The file is closed with f.
+// openParquet opens a Parquet file. Close f to release it.
 func openParquet(path string) (f *os.File, file *parquet.File, err error) {
 	if f, err = os.Open(path); err != nil {
 		return nil, nil, err
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("not a Parquet file that can be read: %v", p)
+			err = fmt.Errorf("cannot read the Parquet file: %v", p)
 		}
 		if err != nil {
-			_ = f.Close() // only read
+			_ = f.Close()
 			err = fmt.Errorf("%s: %w", path, err)
 		}
 	}()
@@ -70,21 +70,21 @@ func openParquet(path string) (f *os.File, file *parquet.File, err error) {
 	return f, file, checkRows(file)
 }
 
-// checkRows refuses rows that would fill the memory when they are unpacked.
+// checkRows rejects files with rows too large for the memory.
 func checkRows(file *parquet.File) error {
 	for _, group := range file.Metadata().RowGroups {
 		for i := range group.Columns {
 			size := group.Columns[i].MetaData.TotalUncompressedSize
-			if size/max(group.NumRows, 1) > mostLine {
-				return fmt.Errorf("rows of more than %d MiB: cut them, or leave the column out", mostLine>>20)
+			if size/max(group.NumRows, 1) > maxLine {
+				return fmt.Errorf("rows are larger than %d MiB: shorten them, or remove the column", maxLine>>20)
 			}
 		}
 	}
 	return nil
 }
 
-// markBytes turns the contents of a file in a row of Parquet, which come as a
-// string, into bytes, so that JSON has them in base64.
+// markBytes converts binary file contents, which the library returns as strings, to bytes, so JSON encodes them in
+// base64.
 func markBytes(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -1,6 +1,5 @@
-// Package rows reads files of rows: JSON lists, JSON lines, CSV and Parquet,
-// packed or not. A row is always a JSON object, and never more than one is in
-// memory.
+// Package rows reads data files as a sequence of rows: JSON lists, JSON lines, CSV and Parquet, compressed or not.
+// Each row is a JSON object. Only one row is in memory at any time.
 package rows
 
 import (
@@ -15,24 +14,23 @@ import (
 	"strings"
 )
 
-// ErrEnough is what a function returns that wants no more rows.
-var ErrEnough = errors.New("no more rows are wanted")
+// ErrEnough is returned by a callback to stop reading without an error.
+var ErrEnough = errors.New("stop reading rows")
 
-// ErrTooMuch is what a function returns that has no room for more rows.
-var ErrTooMuch = errors.New("too much to keep in memory: give a smaller file, or --num-prompts with --disable-shuffle, which reads no further than it must")
+// ErrTooMuch is returned by a callback if the rows do not fit into memory.
+var ErrTooMuch = errors.New("the data does not fit into memory: use a smaller file, or read less of it with --num-prompts and --disable-shuffle")
 
-// Bad says what becomes of rows that cannot be used, and counts them.
+// Bad decides whether to skip unusable rows, and counts them.
 type Bad struct {
-	Skip  bool // else the first one stops the reading
+	Skip  bool // otherwise the first bad row is an error
 	Count int
 	first error
 }
 
-// Take is told what is wrong with a row and where it is: it stops at it, or
-// counts it.
+// Take handles a bad row. It returns an error unless bad rows are skipped.
 func (b *Bad) Take(err error) error {
 	if !b.Skip {
-		return fmt.Errorf("%w (--bad-lines skip goes on without it)", err)
+		return fmt.Errorf("%w (use --bad-lines skip to skip it)", err)
 	}
 	if b.Count == 0 {
 		b.first = err
@@ -41,29 +39,29 @@ func (b *Bad) Take(err error) error {
 	return nil
 }
 
-// Notes tells how many rows were skipped, and why the first was.
+// Notes returns the number of skipped rows and the reason for the first, for the report.
 func (b *Bad) Notes() []string {
 	if b.Count == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%d bad lines were skipped; the first: %v; mend them, or measure without", b.Count, b.first)}
+	return []string{fmt.Sprintf("skipped %d bad lines; the first: %v; fix or remove them", b.Count, b.first)}
 }
 
-// Also is the end of an error that says that no row is left.
+// Also returns the end of an error message for data without usable rows.
 func (b *Bad) Also() string {
 	if b.Count == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" that can be used: %d bad lines were skipped; the first: %v", b.Count, b.first)
+	return fmt.Sprintf(" that can be used: skipped %d bad lines; the first: %v", b.Count, b.first)
 }
 
-// Each reads the rows of a file. What fn finds wrong with one is told to bad.
+// Each calls fn for each row of a file. Errors of fn go to bad.
 func Each(path string, bad *Bad, fn func(row json.RawMessage) error) error {
 	r := reader{path, bad, func(row json.RawMessage, _ int64) error { return fn(row) }}
 	return unlessEnough(r.rows())
 }
 
-// EachLine is Each for a file whose lines are the rows, whatever its name.
+// EachLine is Each for a file of JSON lines with any name.
 func EachLine(path string, bad *Bad, fn func(row json.RawMessage) error) error {
 	r := reader{path, bad, func(row json.RawMessage, _ int64) error { return fn(row) }}
 	return unlessEnough(r.lines())
@@ -80,26 +78,29 @@ func unlessEnough(err error) error {
 type reader struct {
 	path string
 	bad  *Bad
-	fn   func(row json.RawMessage, offset int64) error // the offset is 0 if the file is not JSON
+	fn   func(row json.RawMessage, offset int64) error // offset is 0 if the file is not JSON
 }
 
-// The places of rows in a file.
+// Formats of a row's position in error messages.
 const (
 	lineOf    = ":"
 	elementOf = ": element "
 	rowOf     = ": row "
 )
 
-// take says what becomes of row n, in which err was found wrong.
+// take handles an error of row n.
 func (r *reader) take(place string, n int, err error) error {
-	if err == nil || errors.Is(err, ErrEnough) || errors.Is(err, ErrTooMuch) {
+	switch {
+	case err == nil || errors.Is(err, ErrEnough):
 		return err
+	case errors.Is(err, ErrTooMuch):
+		return fmt.Errorf("%s: %w", r.path, err)
 	}
 	return r.bad.Take(fmt.Errorf("%s%s%d: %w", r.path, place, n, err))
 }
 
 func (r *reader) rows() error {
-	name := strings.ToLower(BareName(r.path))
+	name := strings.ToLower(UncompressedName(r.path))
 	switch {
 	case strings.HasSuffix(name, ".parquet"):
 		return r.parquet()
@@ -130,8 +131,8 @@ func (r *reader) lines() error {
 	return lines.Err()
 }
 
-// A boundedReader is a stream that is read no further than to an end, which
-// moves on with the rows: one that is too long must not fill the memory.
+// A boundedReader limits the bytes read beyond the current row, so a row that is too long cannot exhaust the
+// memory.
 type boundedReader struct {
 	io.Reader
 	read, end int64
@@ -139,22 +140,22 @@ type boundedReader struct {
 
 // Read implements io.Reader.
 func (b *boundedReader) Read(p []byte) (int, error) {
-	const ahead = 1 << 20 // readers of rows read this much at once
+	const ahead = 1 << 20 // readers of rows read this much ahead
 	if b.read > b.end+ahead {
-		return 0, fmt.Errorf("longer than %d MiB: cut it, or leave it out", mostLine>>20)
+		return 0, fmt.Errorf("longer than %d MiB: shorten or remove it", maxLine>>20)
 	}
 	n, err := b.Reader.Read(p[:min(len(p), ahead)])
 	b.read += int64(n)
 	return n, err
 }
 
-// isList says whether a file begins like a JSON list.
+// isList reports whether a file starts like a JSON list.
 func isList(path string) (bool, error) {
 	f, err := openFile(path)
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = f.Close() }() // only read
+	defer func() { _ = f.Close() }()
 	in := bufio.NewReader(f)
 	for {
 		c, err := in.ReadByte()
@@ -169,14 +170,14 @@ func isList(path string) (bool, error) {
 	}
 }
 
-// elements reads the elements of a list, or JSON values one after the other.
+// elements reads the elements of a list, or a sequence of JSON values.
 func (r *reader) elements(list bool) error {
 	f, err := openFile(r.path)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // only read
-	in := &boundedReader{Reader: bufio.NewReaderSize(f, 1<<20), end: mostLine}
+	defer func() { _ = f.Close() }()
+	in := &boundedReader{Reader: bufio.NewReaderSize(f, 1<<20), end: maxLine}
 	dec := json.NewDecoder(in)
 	if list {
 		if _, err := dec.Token(); err != nil {
@@ -185,7 +186,7 @@ func (r *reader) elements(list bool) error {
 	}
 	for n := 1; dec.More(); n++ {
 		var row json.RawMessage
-		in.end = dec.InputOffset() + mostLine
+		in.end = dec.InputOffset() + maxLine
 		if err := dec.Decode(&row); err != nil {
 			return fmt.Errorf("%s: element %d: %w", r.path, n, err)
 		}
@@ -204,15 +205,15 @@ func (r *reader) csv() error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // only read
-	in := &boundedReader{Reader: bufio.NewReaderSize(f, 1<<20), end: mostLine}
+	defer func() { _ = f.Close() }()
+	in := &boundedReader{Reader: bufio.NewReaderSize(f, 1<<20), end: maxLine}
 	table := csv.NewReader(in)
 	header, err := table.Read()
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.path, err)
 	}
 	for {
-		in.end = table.InputOffset() + mostLine
+		in.end = table.InputOffset() + maxLine
 		fields, err := table.Read()
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -222,7 +223,7 @@ func (r *reader) csv() error {
 		}
 		line, _ := table.FieldPos(0)
 		if err != nil {
-			if err := r.take(lineOf, line, fmt.Errorf("%d fields under %d columns", len(fields), len(header))); err != nil {
+			if err := r.take(lineOf, line, fmt.Errorf("%d fields, but %d columns", len(fields), len(header))); err != nil {
 				return err
 			}
 			continue
@@ -241,7 +242,7 @@ func (r *reader) csv() error {
 	}
 }
 
-// Count is how many rows a data file has.
+// Count returns the number of rows in a data file.
 func Count(path string) (int, error) {
 	if strings.HasSuffix(strings.ToLower(path), ".parquet") {
 		f, file, err := openParquet(path)
@@ -255,8 +256,8 @@ func Count(path string) (int, error) {
 	return n, err
 }
 
-// IsData says by its name whether a file is one that Each reads.
+// IsData reports whether Each can read a file with this name.
 func IsData(name string) bool {
-	ext := strings.ToLower(filepath.Ext(BareName(name)))
+	ext := strings.ToLower(filepath.Ext(UncompressedName(name)))
 	return slices.Contains([]string{".parquet", ".json", ".jsonl", ".csv"}, ext) && filepath.Base(name) != "dataset_infos.json"
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// One value that is too long is an error in every format.
+// A value that is too long is an error in every format.
 func TestRowsAreBounded(t *testing.T) {
-	long := strings.Repeat("x", mostLine+(4<<20))
+	long := strings.Repeat("x", maxLine+(4<<20))
 	dir := t.TempDir()
 	type row struct {
 		Prompt string `parquet:"prompt,zstd"`
@@ -34,14 +34,13 @@ func TestRowsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := Each(path, &Bad{}, func(json.RawMessage) error { return nil })
-		if want := fmt.Sprintf("%d MiB", mostLine>>20); err == nil || !strings.Contains(err.Error(), want) {
+		if want := fmt.Sprintf("%d MiB", maxLine>>20); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}
 	}
 }
 
-// A file has the same rows in every form, packed or not, and each row that was
-// kept can be read again.
+// A file contains the same rows in every format, compressed or not, and each stored row can be read again.
 func TestFormsHaveTheSameRows(t *testing.T) {
 	type row struct {
 		Name string `json:"name" parquet:"name"`
@@ -67,8 +66,8 @@ func TestFormsHaveTheSameRows(t *testing.T) {
 	if err != nil || len(files) != 2*len(forms)+1 {
 		t.Fatal(files, err)
 	}
-	var k Kept
-	places := map[string][]Place{}
+	var k Store
+	places := map[string][]Ref{}
 	for _, path := range files {
 		err := k.Each(path, &Bad{}, func(row json.RawMessage, offset int64) error {
 			p, err := k.Keep(row, offset)
@@ -86,16 +85,15 @@ func TestFormsHaveTheSameRows(t *testing.T) {
 			}
 		}
 	}
-	if where := k.Where(places[filepath.Join(dir, "a.jsonl")][2], 3); where != filepath.Join(dir, "a.jsonl:6") {
+	if where := k.Location(places[filepath.Join(dir, "a.jsonl")][2], 3); where != filepath.Join(dir, "a.jsonl:6") {
 		t.Error(where)
 	}
-	if where := k.Where(places[filepath.Join(dir, "a.csv.gz")][2], 3); where != filepath.Join(dir, "a.csv.gz: row 3") {
+	if where := k.Location(places[filepath.Join(dir, "a.csv.gz")][2], 3); where != filepath.Join(dir, "a.csv.gz: row 3") {
 		t.Error(where)
 	}
 }
 
-// Bad rows stop the reading or are counted; a reader that has enough, or no
-// room, stops it in any case.
+// Bad rows stop the reading or are counted. ErrEnough and ErrTooMuch always stop the reading.
 func TestBadRows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.jsonl")
 	if err := os.WriteFile(path, []byte("1\n2\n3\n4\n"), 0o600); err != nil {
@@ -105,13 +103,13 @@ func TestBadRows(t *testing.T) {
 	for _, c := range []struct {
 		skip  bool
 		third error
-		want  string // the error
+		want  string // expected error
 		read  int
 	}{
-		{false, nil, path + ":2: wrong (--bad-lines skip goes on without it)", 2},
+		{false, nil, path + ":2: wrong (use --bad-lines skip to skip it)", 2},
 		{true, nil, "", 4},
 		{true, ErrEnough, "", 3},
-		{true, ErrTooMuch, ErrTooMuch.Error(), 3},
+		{true, ErrTooMuch, path + ": " + ErrTooMuch.Error(), 3},
 	} {
 		bad, read := Bad{Skip: c.skip}, 0
 		err := Each(path, &bad, func(row json.RawMessage) error {

@@ -1,4 +1,4 @@
-// Package spelling finds the name that somebody meant.
+// Package spelling suggests the nearest valid name for a misspelled one.
 package spelling
 
 import (
@@ -7,32 +7,30 @@ import (
 	"strings"
 )
 
-// Unknown is the error for a word that is none of the names there are: it says
-// which may have been meant, and lists them.
+// Unknown returns the error for a word not in names. The error suggests the nearest name and lists all names.
 func Unknown(what, written string, names []string) error {
-	return fmt.Errorf("unknown %s %q%s (have %s)", what, written, Meant(written, names), strings.Join(names, ", "))
+	return fmt.Errorf("unknown %s %q%s (have %s)", what, written, DidYouMean(written, names), strings.Join(names, ", "))
 }
 
-// Meant asks whether the nearest name was meant; it is empty if none is near.
-func Meant(written string, names []string) string {
+// DidYouMean returns a question with the nearest name, or "" if no name is near.
+func DidYouMean(written string, names []string) string {
 	if nearest := Nearest(written, names); nearest != "" {
 		return fmt.Sprintf(", did you mean %q?", nearest)
 	}
 	return ""
 }
 
-// lettersPerSlip is how many letters a word has for each letter that may be
-// wrong. With fewer, short words are taken for names that have little in common
-// with them.
-const lettersPerSlip = 4
+// lettersPerTypo is the number of letters a word needs for each wrong letter. With a smaller number, short words
+// match names with little in common.
+const lettersPerTypo = 4
 
-// Nearest is the name nearest to what was written, empty if none is near.
+// Nearest returns the name nearest to written, or "" if no name is near.
 func Nearest(written string, names []string) string {
-	nearest, least := "", max(1, len(written)/lettersPerSlip)+1
+	nearest, least := "", max(1, len(written)/lettersPerTypo)+1
 	for _, name := range names {
 		d := distance(written, name)
 		if strings.Contains(written, "-") && hasWords(name, written) {
-			d = 1 // a word left out is the likeliest slip
+			d = 1 // a missing word is the most common mistake
 		}
 		if d < least {
 			nearest, least = name, d
@@ -41,7 +39,7 @@ func Nearest(written string, names []string) string {
 	return nearest
 }
 
-// hasWords says whether all the words of part are among those of name.
+// hasWords reports whether name contains all words of part.
 func hasWords(name, part string) bool {
 	words := strings.Split(name, "-")
 	for w := range strings.SplitSeq(part, "-") {
@@ -52,8 +50,7 @@ func hasWords(name, part string) bool {
 	return true
 }
 
-// distance is the number of letters to add, drop, change or swap with their
-// neighbour to get from a to b.
+// distance returns the number of letters to insert, delete, replace or swap with a neighbour to turn a into b.
 func distance(a, b string) int {
 	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
 	for j := range rows[0] {

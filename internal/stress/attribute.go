@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// outsideTests is the name that a failure has if no test was running, for instance in TestMain.
+// outsideTests is the name of a failure outside all tests, for instance in TestMain.
 const outsideTests = "(outside tests)"
 
-// A state is what the test binary reported last about a test.
+// state is the last state of a test reported by the test binary.
 type state int
 
 const (
@@ -21,34 +21,35 @@ const (
 	failed
 )
 
-// reported are the states by the words of package testing.
+// reported maps the words of package testing to states.
 var reported = map[string]state{
 	"RUN": running, "CONT": running, "PAUSE": paused, "PASS:": passed, "SKIP:": skipped, "FAIL:": failed,
 }
 
-// A line of output belongs to a test, or to none if test is empty.
+// line is a line of output. test is empty if the line belongs to no test.
 type line struct {
 	test, text string
 }
 
-// A transcript is the output of one run of a test binary with -test.v=test2json.
+// transcript is the output of one run of a test binary with -test.v=test2json.
 type transcript struct {
 	names    []string // in the order of their start
 	states   map[string]state
 	lines    []line
-	current  string // the test that printed last
+	current  string // last test to print
 	complete bool   // package testing printed its final PASS or FAIL
 
-	// A test that panics is reported as failed right before the panic is printed. Then the other tests that were
-	// running are not to blame.
+	// panicReported is set if a test failed right before the panic was printed. Then the
+	// other running tests are not to blame.
 	panicReported bool
 	lastFailed    bool // the last line reported a failed test
 }
 
-// marker precedes every line that package testing prints about a test.
+// marker precedes every line of package testing about a test.
 const marker = "\x16"
 
-// add takes the next line of output and returns true if a test started, paused, continued or ended.
+// add parses the next line of output and reports whether a test started, paused,
+// continued or ended.
 func (t *transcript) add(text string) (progress bool) {
 	before, frame, framed := strings.Cut(text, marker)
 	if before != "" {
@@ -62,7 +63,7 @@ func (t *transcript) add(text string) (progress bool) {
 	return t.report(frame)
 }
 
-// report takes a line of package testing about a test.
+// report parses a line of package testing about a test.
 func (t *transcript) report(frame string) bool {
 	words := strings.Fields(frame)
 	switch {
@@ -92,14 +93,14 @@ func (t *transcript) set(name string, s state) {
 	t.lastFailed = s == failed
 }
 
-// A verdict is what one run of a test binary says about its tests.
+// verdict is the result of one run of a test binary.
 type verdict struct {
-	ended  []string // all tests that passed, failed or were skipped
-	failed []string // a test whose subtest failed is not among them
-	again  bool     // the run ended early: run the tests that did not end
+	ended  []string // passed, failed and skipped tests
+	failed []string // without parents of a failed subtest
+	again  bool     // the run ended early; run the remaining tests again
 }
 
-// judge attributes failures to tests, once the test binary has ended.
+// judge attributes failures to tests after the test binary has ended.
 func (t *transcript) judge(ok bool) verdict {
 	var v verdict
 	var blamed []string
@@ -124,13 +125,13 @@ func (t *transcript) judge(ok bool) verdict {
 	return v
 }
 
-// functions returns the test functions that ended, without subtests.
+// functions returns the finished test functions, without subtests.
 func (v verdict) functions() []string {
 	return slices.DeleteFunc(slices.Clone(v.ended), func(name string) bool { return strings.Contains(name, "/") })
 }
 
-// output returns the output of a test, its parents and its subtests. It returns the output of all tests if the run
-// ended early, because the cause may be in the output of any of them.
+// output returns the output of a test, its parents and its subtests. If the run ended
+// early, it returns the output of all tests, because any of them may be the cause.
 func (t *transcript) output(name string) string {
 	var b strings.Builder
 	for _, l := range t.lines {
@@ -141,7 +142,7 @@ func (t *transcript) output(name string) string {
 	return b.String()
 }
 
-// within reports whether a test is another test or one of its subtests.
+// within reports whether name is parent or one of its subtests.
 func within(name, parent string) bool {
 	return name == parent || strings.HasPrefix(name, parent+"/")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// read makes a transcript of output in which ~ is the marker of package testing.
+// read parses output in which ~ stands for the marker of package testing.
 func read(output string) *transcript {
 	t := &transcript{}
 	for text := range strings.Lines(strings.ReplaceAll(output, "~", marker)) {

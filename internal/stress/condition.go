@@ -8,41 +8,43 @@ import (
 	"strings"
 )
 
-// A condition is an environment that tests run in.
+// condition is an environment for tests.
 type condition struct {
 	name  string
-	loops int      // processes that use a core each
+	loops int      // processes that each use a core
 	env   []string // variables for the test binary
 	quota bool     // limit the CPU time of the test binary and its children
 	pulse bool     // stop and continue the test binary and its children
 }
 
-// busyLoops is twice the number of cores of the smallest machine that the tests must pass on, so that a thread waits
-// for several time slices before it runs.
+// busyLoops is twice the number of cores of the smallest machine on which the tests must
+// pass. A thread then waits for several time slices.
 const busyLoops = 4
 
 var (
-	// quiet shows tests that fail without help.
+	// quiet finds tests failing without load.
 	quiet = condition{name: "quiet"}
 
-	// busy delays every thread by some milliseconds. This finds sleeps that are too short and operations that were
-	// expected to be in flight.
+	// busy delays every thread by some milliseconds. It finds sleeps too short
+	// and wrong assumptions about operations in flight.
 	busy = condition{name: "busy", loops: busyLoops}
 
-	// oneProc runs one goroutine at a time, and switches only if the goroutine blocks or after 10 ms. This finds
-	// tests that need another goroutine to run first.
+	// oneProc runs one goroutine at a time and switches only if the goroutine blocks, or
+	// after 10 ms. It finds tests in which another goroutine must run first.
 	oneProc = condition{name: "one-proc", env: []string{"GOMAXPROCS=1"}}
 
-	// crowded has more threads than cores, so that the kernel preempts goroutines at any instruction, also if they
-	// hold a lock. This finds orders of goroutines that Go's scheduler alone does not produce.
+	// crowded runs more threads than cores, so that the kernel preempts goroutines at any
+	// instruction, even while they hold a lock. It finds interleavings that Go's
+	// scheduler alone does not produce.
 	crowded = condition{name: "crowded", loops: busyLoops, env: []string{"GOMAXPROCS=8"}}
 
-	// quota lets the process run for 30 ms and then stops it until the next period of 100 ms starts, as a container
-	// with a CPU limit does.
+	// quota lets the process run for 30 ms and then stops it until the next period of 100
+	// ms, like a container with a CPU limit.
 	quota = condition{name: "quota", quota: true}
 
-	// pulse stops all processes of the test for up to 900 ms of every second, as a host that takes the virtual
-	// machine's cores away does. Timers that expire during a stop all fire at its end.
+	// pulse stops all processes of the test for up to 900 ms of every second, like a host
+	// that takes cores away from a virtual machine. All timers that expire during a stop
+	// fire at its end.
 	pulse = condition{name: "pulse", pulse: true}
 )
 
@@ -56,7 +58,7 @@ func conditionNames() string {
 	return strings.Join(names, ",")
 }
 
-// chooseConditions returns the conditions of a list of names, or all if the list is empty.
+// chooseConditions returns the named conditions, or all if names is empty.
 func chooseConditions(names string) ([]condition, error) {
 	if names == "" {
 		return conditions, nil
@@ -65,7 +67,7 @@ func chooseConditions(names string) ([]condition, error) {
 	for name := range strings.SplitSeq(names, ",") {
 		i := slices.IndexFunc(conditions, func(c condition) bool { return c.name == name })
 		if i < 0 {
-			return nil, fmt.Errorf("there is no condition %q: choose from %s", name, conditionNames())
+			return nil, fmt.Errorf("unknown condition %q; choose from %s", name, conditionNames())
 		}
 		chosen = append(chosen, conditions[i])
 	}

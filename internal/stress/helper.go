@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// A helper is a process that runs this program with helperArgument. It ends if its standard input ends, because the
-// kernel closes the pipe however this program ends.
+// helper is a process running this program with helperArgument. It exits when its
+// standard input is closed, because the kernel closes the pipe even if this program is
+// killed.
 type helper struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
@@ -27,8 +28,8 @@ const (
 	guardHelper    = "guard" // followed by a process group, and by true for a pulse
 )
 
-// startHelper starts a helper in a process group of its own, so that a signal to this program's group does not end it
-// early.
+// startHelper starts a helper in its own process group, so that a signal to this
+// program's group does not end it early.
 func startHelper(ctx context.Context, args ...string) (*helper, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -47,13 +48,13 @@ func startHelper(ctx context.Context, args ...string) (*helper, error) {
 	return &helper{cmd, stdin}, nil
 }
 
-// stop ends a helper and waits until it has ended.
+// stop ends a helper and waits for it.
 func (h *helper) stop() {
 	_ = h.stdin.Close()
 	_ = h.cmd.Wait()
 }
 
-// startLoops starts processes that use a core each. The function that it returns ends them.
+// startLoops starts processes with a busy loop, and returns a function to end them.
 func startLoops(ctx context.Context, count int) (stop func(), err error) {
 	var loops []*helper
 	stop = func() {
@@ -72,13 +73,15 @@ func startLoops(ctx context.Context, count int) (stop func(), err error) {
 	return stop, nil
 }
 
-// A guarded is a process group whose processes all end when it is stopped, or when this program is killed.
+// guarded is a process group. All its processes end when it is stopped or when this
+// program is killed.
 type guarded struct {
-	leader *helper // exists longer than all other processes of the group, so that no other group gets its number
-	guard  *helper // is not in the group
+	leader *helper // outlives the group's other processes, to keep the group number
+	guard  *helper // not a member of the group
 }
 
-// startGuarded starts a process group. With pulse, its processes are stopped and continued all the time.
+// startGuarded starts a process group. If pulse is set, its processes are repeatedly
+// stopped and continued.
 func startGuarded(ctx context.Context, pulse bool) (*guarded, error) {
 	leader, err := startHelper(ctx, leaderHelper)
 	if err != nil {
@@ -92,7 +95,7 @@ func startGuarded(ctx context.Context, pulse bool) (*guarded, error) {
 	return &guarded{leader, guard}, nil
 }
 
-// number is the number of the process group.
+// number returns the number of the process group.
 func (g *guarded) number() int { return g.leader.cmd.Process.Pid }
 
 // stop ends all processes of the group.
@@ -101,7 +104,7 @@ func (g *guarded) stop() {
 	g.leader.stop()
 }
 
-// help is the helper process.
+// help is the main function of a helper process.
 func help(args []string) {
 	end := make(chan struct{})
 	go func() {
@@ -126,7 +129,7 @@ func help(args []string) {
 			go pulseGroup(group)
 		}
 		<-end
-		_ = syscall.Kill(-group, syscall.SIGKILL) // this ends stopped processes, too
+		_ = syscall.Kill(-group, syscall.SIGKILL) // also ends stopped processes
 	default:
 		os.Exit(2)
 	}
@@ -134,7 +137,7 @@ func help(args []string) {
 
 const (
 	pulsePeriod  = time.Second
-	pulseLongest = 900 * time.Millisecond // the rest of the period is for the test, so that the test ends
+	pulseLongest = 900 * time.Millisecond // the test runs for the rest of the period, so it makes progress
 )
 
 // pulseGroup stops and continues all processes of a group until this process ends.

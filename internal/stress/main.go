@@ -1,7 +1,8 @@
 //go:build unix
 
-// Command stress runs tests many times under conditions that expose tests that depend on timing: a busy machine, one
-// core, a CPU quota, a machine that stands still. It prints a table of the tests that failed.
+// Command stress runs tests many times under conditions that expose dependence on timing:
+// a busy machine, one core, a CPU quota, a machine with pauses. It prints a table of
+// failed tests.
 //
 //	bin/stress [FLAGS] PACKAGE ...
 //
@@ -23,7 +24,7 @@ import (
 	"time"
 )
 
-// errFailed says that the tests ran, and that at least one failed.
+// errFailed is returned if at least one test failed.
 var errFailed = errors.New("tests failed")
 
 // options are the flags and arguments.
@@ -58,7 +59,7 @@ func main() {
 	}
 }
 
-// parse reads the command line.
+// parse parses the command line.
 func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("stress", flag.ContinueOnError)
@@ -85,7 +86,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, err
 }
 
-// A suite is the compiled tests of one package.
+// suite is the compiled tests of one package.
 type suite struct {
 	pkg    string // relative to the module
 	dir    string
@@ -134,5 +135,4 @@ func output(ctx context.Context, stderr io.Writer, args ...string) (string, erro
 	return string(out), err
 }
 
-// logf prints progress.
 func logf(w io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }

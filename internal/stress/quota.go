@@ -16,11 +16,11 @@ import (
 // cpuMax is 30 ms of CPU time in every 100 ms, on all cores together.
 const cpuMax = "30000 100000"
 
-// A cgroup is a control group with a CPU quota. Its value is a directory.
+// cgroup is the directory of a control group with a CPU quota.
 type cgroup string
 
-// newCgroup makes a control group with a CPU quota in the nearest parent of this process's control group that allows
-// it.
+// newCgroup makes a control group with a CPU quota in the nearest parent of this
+// process's control group that permits one.
 func newCgroup(ctx context.Context) (cgroup, error) {
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
@@ -46,8 +46,8 @@ func newCgroup(ctx context.Context) (cgroup, error) {
 	return "", fmt.Errorf("no control group accepts cpu.max (%w)", errs[0])
 }
 
-// parents returns the directories of the control group of a process, and of its parents, nearest first. Its arguments
-// are the contents of /proc/self/mounts and /proc/self/cgroup.
+// parents returns the directories of a process's control group and its parents, nearest
+// first. Its arguments are the contents of /proc/self/mounts and /proc/self/cgroup.
 func parents(mounts, own string) []string {
 	var mount string
 	for line := range strings.Lines(mounts) {
@@ -69,7 +69,8 @@ func parents(mounts, own string) []string {
 	return append(dirs, mount)
 }
 
-// create makes the control group, sets its quota and tries whether a process can be moved to it.
+// create makes the control group, sets its quota and checks that a process can be moved
+// there.
 func (c cgroup) create(ctx context.Context) error {
 	if err := os.Mkdir(string(c), 0o755); err != nil {
 		return err

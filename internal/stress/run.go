@@ -19,21 +19,23 @@ import (
 )
 
 const (
-	// A test that hung this often under a condition is left out of the other runs under it, because every hang costs
-	// the whole timeout.
+	// If a test hangs this often under a condition, the remaining runs under the
+	// condition skip it, because every hang costs a full timeout.
 	hangsEnough = 3
 
-	// The timeout is counted in ticks, so that a machine that stands still does not look like a test that hangs.
+	// The timeout is counted in ticks, so that a paused machine does not look like a
+	// hanging test.
 	timeoutTicks = 100
 
-	// A test binary that hangs has this long to print its goroutines.
+	// Time for a hanging test binary to print its goroutines.
 	dumpTime = 20 * time.Second
 
-	// A process that left the group of the test binary may hold its output open. Reading ends after this long.
+	// Reading stops after this time, because a process outside the group may hold the
+	// output open.
 	drainTime = 5 * time.Second
 )
 
-// A campaign is all runs of all packages under all conditions.
+// campaign is all runs of all packages under all conditions.
 type campaign struct {
 	options
 	tally  *tally
@@ -124,7 +126,8 @@ func (c *campaign) under(ctx context.Context, cond condition, suites []suite) er
 	return nil
 }
 
-// repeat runs all tests of a package once. If a test ends the binary early, the remaining tests run in another process.
+// repeat runs all tests of a package once. If a test ends the binary early, the remaining
+// tests run in another process.
 func (c *campaign) repeat(ctx context.Context, cond condition, limit cgroup, s suite, number int, hangs map[string]int) error {
 	var skip []string
 	for name, count := range hangs {
@@ -158,17 +161,17 @@ func (c *campaign) repeat(ctx context.Context, cond condition, limit cgroup, s s
 	return nil
 }
 
-// fileName replaces what may not be in the name of a file.
+// fileName replaces characters not allowed in file names.
 func fileName(name string) string {
 	name = regexp.MustCompile(`[^A-Za-z0-9._=-]+`).ReplaceAllString(name, "_")
 	return name[:min(len(name), 100)]
 }
 
-// hung is how a test binary ended that was killed because no test started or ended.
+// hung is the result of a test binary killed because no test started or ended.
 const hung = "hung, and was killed"
 
-// execute runs a test binary in a process group of its own, without the tests to skip. It returns how the binary ended,
-// empty for success.
+// execute runs a test binary in its own process group, without the tests in skip. It
+// returns the failure, empty for success.
 func (c *campaign) execute(ctx context.Context, cond condition, limit cgroup, s suite, skip []string) (t *transcript, end string, err error) {
 	tmp, err := os.MkdirTemp(c.dir, "")
 	if err != nil {
@@ -199,7 +202,8 @@ func (c *campaign) execute(ctx context.Context, cond condition, limit cgroup, s 
 	return t, end, errors.Join(err, ctx.Err())
 }
 
-// arguments returns the arguments of a test binary. The flag -test.paniconexit0 is set as go test sets it.
+// arguments returns the arguments of a test binary. It sets -test.paniconexit0 like go
+// test.
 func arguments(run string, skip []string) []string {
 	args := []string{"-test.v=test2json", "-test.paniconexit0", "-test.count=1", "-test.timeout=0", "-test.run=" + run}
 	if len(skip) > 0 {
@@ -208,7 +212,7 @@ func arguments(run string, skip []string) []string {
 	return args
 }
 
-// A process is a test binary that runs.
+// process is a running test binary.
 type process struct {
 	cmd      *exec.Cmd
 	output   *os.File
@@ -253,7 +257,7 @@ func (p *process) read() {
 	}
 }
 
-// transcript returns the output, once the process has ended.
+// transcript returns the output after the process has ended.
 func (p *process) transcript() *transcript {
 	timer := time.AfterFunc(drainTime, func() { _ = p.output.Close() })
 	t := <-p.drained
@@ -262,8 +266,9 @@ func (p *process) transcript() *transcript {
 	return t
 }
 
-// watch waits until the process ends, or until no test started or ended for the timeout. Then it asks for the stacks
-// of all goroutines. It returns how the process ended, empty for success.
+// watch waits until the process ends, or until no test starts or ends within the timeout.
+// Then it requests the stacks of all goroutines. It returns the failure, empty for
+// success.
 func (p *process) watch(timeout time.Duration) string {
 	ticker := time.NewTicker(max(timeout/timeoutTicks, time.Millisecond))
 	defer ticker.Stop()

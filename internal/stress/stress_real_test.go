@@ -72,7 +72,8 @@ func TestRealSuccess(t *testing.T) {
 	}
 }
 
-// Every process that the program starts ends if the program is killed, also processes that are stopped at that time.
+// TestRealKilledProgramLeavesNoProcess checks that all processes started by the program
+// end when it is killed, including stopped ones.
 func TestRealKilledProgramLeavesNoProcess(t *testing.T) {
 	program := build(t)
 	for _, c := range []struct{ condition, state string }{
@@ -111,17 +112,17 @@ func TestRealKilledProgramLeavesNoProcess(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = cmd.Wait()
-			if _, err := io.Copy(io.Discard, tests); err != nil { // ends when the test and its child have ended
+			if _, err := io.Copy(io.Discard, tests); err != nil { // returns when the test and its child have ended
 				t.Error(err)
 			}
-			if _, err := io.Copy(io.Discard, helpers); err != nil { // ends when all helpers have ended
+			if _, err := io.Copy(io.Discard, helpers); err != nil { // returns when all helpers have ended
 				t.Error(err)
 			}
 		})
 	}
 }
 
-// waitForState waits until ps shows a process in a state.
+// waitForState waits until ps shows a process in the given state.
 func waitForState(t *testing.T, pid, state string) {
 	t.Helper()
 	for {

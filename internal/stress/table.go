@@ -11,18 +11,18 @@ import (
 	"strings"
 )
 
-// A test is a test or subtest of a package.
+// test is a test or subtest of a package.
 type test struct {
 	pkg, name string
 }
 
-// A cell counts the runs of a test under a condition.
+// cell counts the runs of a test under a condition.
 type cell struct {
 	test
 	condition string
 }
 
-// A tally counts runs and failures.
+// tally counts runs and failures.
 type tally struct {
 	conditions  []string // in the order of the columns
 	unavailable map[string]string
@@ -38,7 +38,8 @@ func newTally(conditions []condition) *tally {
 	return t
 }
 
-// add counts a run of a test binary. It returns the tests that failed under this condition for the first time.
+// add counts a run of a test binary. It returns the tests that failed under this
+// condition for the first time.
 func (t *tally) add(pkg, condition string, v verdict) (first []string) {
 	for _, name := range v.ended {
 		t.runs[cell{test{pkg, name}, condition}]++
@@ -52,7 +53,7 @@ func (t *tally) add(pkg, condition string, v verdict) (first []string) {
 	return first
 }
 
-// failed returns the tests that failed at least once, in the order of their names.
+// failed returns the tests with at least one failure, sorted by name.
 func (t *tally) failed() []test {
 	tests := map[test]bool{}
 	for c := range t.failures {
@@ -63,7 +64,8 @@ func (t *tally) failed() []test {
 	})
 }
 
-// neverFailed counts the test functions that ran and never failed, nor did one of their subtests.
+// neverFailed returns the number of test functions without a failure in themselves or
+// their subtests.
 func (t *tally) neverFailed() int {
 	functions := map[test]bool{}
 	for c := range t.runs {
@@ -104,7 +106,7 @@ func (t *tally) write(w io.Writer) error {
 	return err
 }
 
-// text is the text of a cell. Failures outside tests have no number of runs.
+// text returns the text of a cell. Failures outside tests have no number of runs.
 func (t *tally) text(c cell) string {
 	switch {
 	case t.unavailable[c.condition] != "":

@@ -62,7 +62,7 @@ func TestOptions(t *testing.T) {
 	}{
 		{"./run", "quiet busy one-proc crowded quota pulse"},
 		{"-cond pulse,busy ./run", "pulse busy"},
-		{"-cond calm ./run", `there is no condition "calm": choose from quiet,busy,one-proc,crowded,quota,pulse`},
+		{"-cond calm ./run", `unknown condition "calm"; choose from quiet,busy,one-proc,crowded,quota,pulse`},
 		{"-n 0 ./run", "-n and -timeout must be positive"},
 		{"-race", "no package: name one or more, such as ./run"},
 	} {

@@ -4,20 +4,20 @@ import (
 	"context"
 	"strings"
 
-	"tacho/backend"
-	"tacho/instrument"
-	"tacho/internal/redact"
-	"tacho/plan"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/instrument"
+	"github.com/tacho-bench/tacho/internal/redact"
+	"github.com/tacho-bench/tacho/plan"
 )
 
-// A Server is what one server says of itself.
+// A Server describes one server, as reported by the server.
 type Server struct {
-	URL string // fit to be shown
+	URL string // without secrets
 	backend.About
 }
 
-// describe asks the servers and their metrics pages what they are. What they do
-// not tell is left out.
+// describe asks the servers and their metrics pages for versions and settings.
+// Unanswered questions leave fields empty.
 func (t *Target) describe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, limitTimeout)
 	defer cancel()

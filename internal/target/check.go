@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 
-	"tacho/plan"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho/plan"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// Check says what is wrong with a plan before anything is sent. Where it names
-// only the file of a dataset, the dataset is filled in.
+// Check validates a plan before anything is sent. If the plan names a dataset
+// file but no dataset, Check sets the dataset.
 func Check(p *plan.Plan, say func(string)) error {
 	if err := guessDataset(p, say); err != nil {
 		return err
@@ -20,31 +20,31 @@ func Check(p *plan.Plan, say func(string)) error {
 	return cmp.Or(p.Validate(), CheckFiles(p))
 }
 
-// guessDataset chooses the dataset by the file where only the file is named:
-// whoever names a file wants it read.
+// guessDataset detects the dataset from the file if only --dataset-path is
+// given.
 func guessDataset(p *plan.Plan, say func(string)) error {
 	if !p.Given("dataset-path") || p.Given("dataset-name") || len(p.Mix) > 0 {
 		return nil
 	}
-	names, err := workload.Fitting(p.DatasetPath, strings.HasPrefix(p.DatasetPath, hubScheme))
+	names, err := workload.MatchingKinds(p.DatasetPath, strings.HasPrefix(p.DatasetPath, hubScheme))
 	if err != nil {
-		return fmt.Errorf("--dataset-path %s: what is this? name it with --dataset-name: %w", p.DatasetPath, err)
+		return fmt.Errorf("--dataset-path %s: unknown dataset, set --dataset-name (%w)", p.DatasetPath, err)
 	}
 	switch len(names) {
 	case 0:
-		return fmt.Errorf("--dataset-path %s: what is this? name it with --dataset-name (tacho bench --help lists the datasets)", p.DatasetPath)
+		return fmt.Errorf("--dataset-path %s: unknown dataset, set --dataset-name (tacho bench --help lists all datasets)", p.DatasetPath)
 	case 1:
 		p.DatasetName = names[0]
 		if say != nil {
-			say(fmt.Sprintf("%s is taken for --dataset-name %s.", p.DatasetPath, p.DatasetName))
+			say(fmt.Sprintf("Using --dataset-name %s for %s.", p.DatasetName, p.DatasetPath))
 		}
 		return nil
 	}
-	return fmt.Errorf("--dataset-path %s can be read as several datasets: name one with --dataset-name: %s", p.DatasetPath, strings.Join(names, ", "))
+	return fmt.Errorf("--dataset-path %s: ambiguous format, set --dataset-name to one of %s", p.DatasetPath, strings.Join(names, ", "))
 }
 
-// CheckFiles complains about files that are not there, before any server is
-// asked for anything.
+// CheckFiles checks that all files of the plan exist, before any server is
+// contacted.
 func CheckFiles(p *plan.Plan) error {
 	classes, err := p.Classes()
 	if err != nil {

@@ -4,24 +4,24 @@ import (
 	"context"
 	"time"
 
-	"tacho"
-	"tacho/backend"
-	"tacho/token"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/token"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// counting is who counts the tokens of prompts and answers, and how.
+// counting selects a token counter for prompts and answers.
 type counting struct {
 	*setting
 	target    *Target
-	tokenizer *token.Tokenizer    // the model's own, if it is at hand
-	template  *token.ChatTemplate // likewise
-	counter   token.Counter       // of prompts
+	tokenizer *token.Tokenizer    // the model's tokenizer, if available
+	template  *token.ChatTemplate // the model's chat template, if available
+	counter   token.Counter       // counts prompt tokens
 }
 
-// findCounter settles who counts prompt tokens: nobody, where prompts are
-// token ids; the model's tokenizer; the server; a built-in tokenizer; or an
-// estimate.
+// findCounter chooses the counter of prompt tokens, in this order: none if
+// prompts are token ids, the model's tokenizer, the server, a built-in
+// tokenizer, an estimate.
 func (c *counting) findCounter(ctx context.Context) error {
 	if c.counter = c.ownCounter(); c.counter != nil {
 		return nil
@@ -43,8 +43,8 @@ func (c *counting) findCounter(ctx context.Context) error {
 	return nil
 }
 
-// ownCounter counts as the server would, without asking it; nil where what that
-// takes is not at hand.
+// ownCounter returns a local counter with the same results as the server, or
+// nil if the tokenizer or template is missing.
 func (c *counting) ownCounter() token.Counter {
 	switch {
 	case c.Plan.Every(func(k workload.Kind) bool { return c.target.takesIDs(&c.Plan, k) }):
@@ -52,14 +52,14 @@ func (c *counting) ownCounter() token.Counter {
 	case c.tokenizer != nil && !c.target.Kind.Takes.Messages:
 		return promptCounter{c.tokenizer}
 	case c.tokenizer != nil && c.Plan.Every(func(k workload.Kind) bool { return k.Pairs }):
-		return c.tokenizer // a query and a document are no conversation
+		return c.tokenizer // a query with a document is not a conversation
 	case c.tokenizer != nil && c.template != nil:
 		return chatCounter{c.tokenizer, c.template}
 	}
 	return nil
 }
 
-// countAlone settles who counts where there is no server.
+// countAlone chooses the counter if there is no server.
 func (c *counting) countAlone(ctx context.Context) error {
 	if c.Plan.Tokenizer != "" {
 		if err := c.findTokenizer(ctx); err != nil {
@@ -76,38 +76,40 @@ func (c *counting) countAlone(ctx context.Context) error {
 	return nil
 }
 
-// countByName is for servers that do not count. The model's tokenizer counts
-// without a chat template, or a built-in one that goes by the model's name. This
-// comes last: a name is no proof, for some servers answer to any.
+// countByName chooses a counter if the server does not count tokens: the
+// model's tokenizer without a chat template, or a built-in tokenizer for the
+// model's name. The name is the last resort, because some servers accept any
+// model name.
 func (c *counting) countByName(refused error) {
 	if c.tokenizer == nil {
 		var err error
 		if c.tokenizer, err = token.Builtin(c.target.ModelID); err != nil {
 			c.tokenizer = nil
-			c.say("No tokenizer of the model is at hand (--tokenizer) and the server does not count tokens (%v): prompt lengths are estimates.", refused)
+			c.say("The server does not count tokens (%v) and the model's tokenizer is missing: prompt lengths are estimates. Set --tokenizer for exact lengths.", refused)
 			return
 		}
 	}
 	if c.target.Kind.Takes.Messages {
 		c.counter = bareCounter{c.tokenizer}
-		c.say("Prompts are counted by %s without a chat template, so the server's own counts are a little higher.", c.tokenizer.Name())
+		c.say("%s counts prompts without a chat template; the server's counts are slightly higher.", c.tokenizer.Name())
 		return
 	}
 	c.counter = promptCounter{c.tokenizer}
-	c.say("Prompts are counted by %s, going by the model's name.", c.tokenizer.Name())
+	c.say("%s counts prompts, chosen by the model's name.", c.tokenizer.Name())
 }
 
-// vocabulary is the number below which all ids are ordinary tokens; 0 is
-// unknown. Special tokens mostly come last, and a prompt must have none.
+// vocabulary returns n if all ids below n are ordinary tokens, or 0 if unknown.
+// Special tokens usually have the highest ids, and prompts must not contain
+// them.
 func (c *counting) vocabulary() int {
-	const usual = 30_000 // most models have more, and then the server's number is not needed
+	const usual = 30_000 // most models have more ids, so the server's number is not needed
 	switch {
 	case c.Plan.RandomVocab != 0:
 		return c.Plan.RandomVocab
 	case c.tokenizer == nil && (c.target.vocab == 0 || c.target.vocab > usual):
 		return 0
 	case c.tokenizer == nil:
-		return c.target.vocab - c.target.vocab/16 // nobody says which are special: the last ones may be
+		return c.target.vocab - c.target.vocab/16 // the last ids may be special tokens
 	}
 	size := c.tokenizer.VocabSize()
 	for _, s := range c.tokenizer.Specials() {
@@ -121,22 +123,24 @@ func (c *counting) vocabulary() int {
 	return size
 }
 
-// exactPrompts makes random prompts whose length is known without counting; nil
-// where the tokenizer cannot, or where a chat template goes around them.
+// exactPrompts returns a generator of random prompts with a known number of
+// tokens. It returns nil if the tokenizer has no such generator or if a chat
+// template is added to prompts.
 func (c *counting) exactPrompts(seed uint64) func(i uint64, n int) string {
 	if _, plain := c.counter.(promptCounter); !plain {
 		return nil
 	}
 	prompts, err := token.NewPrompts(c.tokenizer, seed)
 	if err != nil {
-		return nil // texts are fitted by counting
+		return nil // texts reach their length by counting
 	}
 	around := c.tokenizer.Overhead()
 	return func(i uint64, n int) string { return prompts.Text(i, max(n-around, 1)) }
 }
 
-// answerCounter counts an answer as the server does when the next turn quotes
-// it; nil where no tokenizer is at hand.
+// answerCounter returns a function that counts an answer as the server does
+// when the next turn quotes the answer. The function is nil if there is no
+// tokenizer.
 func (c *counting) answerCounter() func(string) int {
 	if c.tokenizer == nil {
 		return nil
@@ -144,8 +148,8 @@ func (c *counting) answerCounter() func(string) int {
 	return func(text string) int { return len(c.tokenizer.Encode(text, false)) }
 }
 
-// Recount counts the tokens of an output where only its events were counted: an
-// event may have several.
+// Recount counts the tokens of an output if only events were counted so far,
+// because an event may contain several tokens.
 func (t *Target) Recount(r *tacho.Record) error {
 	c := t.counting
 	if c.tokenizer == nil || !r.OK() || r.OutputFrom != tacho.FromEvents || r.Text == "" {
@@ -158,14 +162,14 @@ func (t *Target) Recount(r *tacho.Record) error {
 	return err
 }
 
-// idCounter stands where nothing needs counting: prompts are token ids.
+// idCounter is used for prompts of token ids, which need no counting.
 type idCounter struct{ token.Estimate }
 
 func (idCounter) Name() string { return "token ids" }
 func (idCounter) Exact() bool  { return true }
 
-// promptCounter counts with the special tokens that a server puts around a
-// plain prompt.
+// promptCounter includes the special tokens that a server adds to a plain
+// prompt.
 type promptCounter struct{ *token.Tokenizer }
 
 // Count implements token.Counter.
@@ -174,13 +178,13 @@ func (c promptCounter) Count(ctx context.Context, text string) (int, error) {
 	return n + c.Overhead(), err
 }
 
-// CountTalk implements token.TalkCounter: without roles, a conversation is one
-// text.
-func (c promptCounter) CountTalk(ctx context.Context, messages []token.Message) (int, error) {
+// CountConversation implements token.ConversationCounter. Without roles, a
+// conversation is one text.
+func (c promptCounter) CountConversation(ctx context.Context, messages []token.Message) (int, error) {
 	return c.Count(ctx, talk(messages, true).Text)
 }
 
-// bareCounter counts messages without what a chat endpoint puts around them.
+// bareCounter counts messages without the tokens added by a chat endpoint.
 type bareCounter struct{ *token.Tokenizer }
 
 // Name implements token.Counter.
@@ -189,7 +193,7 @@ func (c bareCounter) Name() string { return c.Tokenizer.Name() + " without a cha
 // Exact implements token.Counter.
 func (bareCounter) Exact() bool { return false }
 
-// chatCounter counts what a chat endpoint makes of one message.
+// chatCounter counts messages with the model's chat template.
 type chatCounter struct {
 	*token.Tokenizer
 	template *token.ChatTemplate
@@ -197,11 +201,11 @@ type chatCounter struct {
 
 // Count implements token.Counter.
 func (c chatCounter) Count(ctx context.Context, text string) (int, error) {
-	return c.CountTalk(ctx, []token.Message{{Role: "user", Content: text}})
+	return c.CountConversation(ctx, []token.Message{{Role: "user", Content: text}})
 }
 
-// CountTalk implements token.TalkCounter.
-func (c chatCounter) CountTalk(ctx context.Context, messages []token.Message) (int, error) {
+// CountConversation implements token.ConversationCounter.
+func (c chatCounter) CountConversation(ctx context.Context, messages []token.Message) (int, error) {
 	full, err := c.template.Render(messages, token.ChatOptions{AddGenerationPrompt: true, Now: time.Now()})
 	if err != nil {
 		return 0, err
@@ -212,10 +216,10 @@ func (c chatCounter) CountTalk(ctx context.Context, messages []token.Message) (i
 // Name implements token.Counter.
 func (c chatCounter) Name() string { return c.Tokenizer.Name() + " under its chat template" }
 
-// serverCounter has the server count.
+// serverCounter counts tokens with the server's tokenize endpoint.
 type serverCounter struct {
 	backend.Server
-	plain   bool // it is asked for texts, not messages
+	plain   bool // the server tokenizes text, not messages
 	timeout time.Duration
 }
 
@@ -224,8 +228,8 @@ func (c serverCounter) Count(ctx context.Context, text string) (int, error) {
 	return c.count(ctx, tacho.Input{Text: text})
 }
 
-// CountTalk implements token.TalkCounter.
-func (c serverCounter) CountTalk(ctx context.Context, messages []token.Message) (int, error) {
+// CountConversation implements token.ConversationCounter.
+func (c serverCounter) CountConversation(ctx context.Context, messages []token.Message) (int, error) {
 	return c.count(ctx, talk(messages, c.plain))
 }
 
@@ -235,8 +239,8 @@ func (c serverCounter) count(ctx context.Context, in tacho.Input) (int, error) {
 	return c.CountTokens(ctx, &in)
 }
 
-// talk is a conversation as an input; plain makes one text of it, for protocols
-// without roles.
+// talk converts a conversation to an input. If plain is set, the input is one
+// text, for protocols without roles.
 func talk(messages []token.Message, plain bool) tacho.Input {
 	q := tacho.Request{Input: tacho.Input{Plain: plain}}
 	for _, m := range messages {

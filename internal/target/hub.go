@@ -12,22 +12,22 @@ import (
 	"slices"
 	"strings"
 
-	"tacho/hub"
-	"tacho/internal/rows"
-	"tacho/plan"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho/internal/hub"
+	"github.com/tacho-bench/tacho/internal/rows"
+	"github.com/tacho-bench/tacho/plan"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// hubScheme opens a path that means the hub, as in hf://datasets/owner/name/file.
+// hubScheme starts a path on the hub, as in hf://datasets/owner/name/file.
 const hubScheme = "hf://datasets/"
 
-// convertedRevision is where the hub keeps every public dataset once more, as
-// Parquet files below SUBSET/SPLIT.
+// convertedRevision is the branch with the hub's own Parquet copy of every
+// public dataset, as SUBSET/SPLIT/NUMBER.parquet.
 const convertedRevision = "refs/convert/parquet"
 
-// hubName is the dataset that the plan's path names, and the file of it if it
-// names one; false where it is a path on this machine. Without the scheme a name
-// must be one that the kind takes, and there must be no such file.
+// hubName parses the plan's path as a dataset of the hub, optionally with a
+// file. ok is false for a local path. Without the scheme, the dataset kind must
+// accept the name and no local file may have the same name.
 func hubName(p *plan.Plan, kind workload.Kind) (name, file string, ok bool) {
 	rest, marked := strings.CutPrefix(p.DatasetPath, hubScheme)
 	if !marked && !kind.Hub {
@@ -46,8 +46,8 @@ func hubName(p *plan.Plan, kind workload.Kind) (name, file string, ok bool) {
 	return parts[0] + "/" + parts[1], file, true
 }
 
-// locate puts into o where the data is, if the plan names a dataset of the
-// hub: in the local cache, or downloaded into it.
+// locate downloads a dataset of the hub into the local cache, if the plan names
+// one, and stores its files in o.
 func (f *feed) locate(ctx context.Context, p *plan.Plan, kind workload.Kind, o *workload.Options) error {
 	name, file, ok := hubName(p, kind)
 	if !ok {
@@ -55,12 +55,12 @@ func (f *feed) locate(ctx context.Context, p *plan.Plan, kind workload.Kind, o *
 		return nil
 	}
 	if !kind.Hub && file == "" {
-		return &UsageError{fmt.Errorf("--dataset-path %s: %s reads one file: name it, as in %sowner/name/file", p.DatasetPath, kind.Name, hubScheme)}
+		return &UsageError{fmt.Errorf("--dataset-path %s: %s reads one file, name it as in %sowner/name/file", p.DatasetPath, kind.Name, hubScheme)}
 	}
 	d := &download{
 		setting: f.setting, named: workload.NamedFiles(name, p.BFCLCategories), hub: f.env.Tokenizers.hub(), name: name, subset: p.HFSubset, split: p.HFSplit, whole: p.NoStream, rows: o.Count,
 	}
-	d.whole = d.whole || len(d.named) > 1 // each has other rows
+	d.whole = d.whole || len(d.named) > 1 // each file has different rows
 	files, err := d.files(ctx, file)
 	if err != nil {
 		return fmt.Errorf("dataset %s: %w", name, err)
@@ -72,8 +72,8 @@ func (f *feed) locate(ctx context.Context, p *plan.Plan, kind workload.Kind, o *
 	return nil
 }
 
-// locateNamed puts into o the files of a dataset that is known by their names,
-// if they are in a local directory.
+// locateNamed stores the files of a local directory in o, for datasets whose
+// files have fixed names.
 func locateNamed(p *plan.Plan, o *workload.Options) {
 	if info, err := os.Stat(p.DatasetPath); err == nil && info.IsDir() {
 		for _, file := range workload.NamedFiles(o.Hub, p.BFCLCategories) {
@@ -82,21 +82,20 @@ func locateNamed(p *plan.Plan, o *workload.Options) {
 	}
 }
 
-// A download is a dataset on its way from the hub.
+// A download fetches a dataset from the hub.
 type download struct {
 	*setting
 	hub           hub.Hub
-	named         []string // files by their names, where that is how the dataset is read
+	named         []string // file names, for datasets whose files have fixed names
 	name          string
 	subset, split string
-	whole         bool // all files; else as many as have rows enough
-	rows          int  // 0 is as many as there are
+	whole         bool // fetch all files; otherwise stop when there are enough rows
+	rows          int  // 0 means all
 }
 
-// files are the files of the dataset on this machine: the one that is named,
-// or those of its subset and split. What is in the cache is taken without a
-// network; the Parquet files that the hub makes of a dataset are asked for
-// first, for their names tell subset and split.
+// files returns local paths of the dataset: the named file, or all files of the
+// subset and split. Cached files are used without network access. The hub's
+// Parquet files are tried first, because their names contain subset and split.
 func (d *download) files(ctx context.Context, file string) ([]string, error) {
 	converted := hub.Repo{Dataset: true, Name: d.name, Revision: convertedRevision}
 	original := hub.Repo{Dataset: true, Name: d.name}
@@ -116,13 +115,13 @@ func (d *download) files(ctx context.Context, file string) ([]string, error) {
 	}
 	files, err := d.fromAny(ctx, repos, true)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("neither a file or directory here nor a dataset that can be had: %w", err)
+		err = fmt.Errorf("not a local file or directory, and not available as a dataset: %w", err)
 	}
 	return files, err
 }
 
-// fromAny takes the files from the first repository that has them. If none has,
-// an error that tells what there is goes before one that says there is nothing.
+// fromAny returns the files of the first repository that has them. If all
+// repositories fail, a choiceError takes precedence over "not found".
 func (d *download) fromAny(ctx context.Context, repos []hub.Repo, online bool) (files []string, err error) {
 	for _, repo := range repos {
 		var next error
@@ -139,12 +138,12 @@ func (d *download) fromAny(ctx context.Context, repos []hub.Repo, online bool) (
 	return nil, err
 }
 
-// A choiceError says that what was asked for is not among what there is.
+// A choiceError lists the available subsets, splits or files.
 type choiceError struct{ error }
 
 func isChoice(err error) bool { return errors.As(err, new(choiceError)) }
 
-// from takes the files from a repository, by what the cache or the hub lists.
+// from returns the files of one repository, listed by the cache or the hub.
 func (d *download) from(ctx context.Context, repo hub.Repo, online bool) ([]string, error) {
 	var list hub.Listing
 	var err error
@@ -165,13 +164,13 @@ func (d *download) from(ctx context.Context, repo hub.Repo, online bool) ([]stri
 	return d.fetch(ctx, repo, list.Commit, want)
 }
 
-// fetch gets files in order until they have rows enough.
+// fetch downloads files in order until they contain enough rows.
 func (d *download) fetch(ctx context.Context, repo hub.Repo, commit string, want []string) ([]string, error) {
 	var out []string
 	have := 0
 	for i, file := range want {
-		if _, ok := d.hub.Have(repo, commit, file); !ok && !d.hub.Offline {
-			d.say("Downloading %s of the dataset %s (file %d of %d).", file, d.name, i+1, len(want))
+		if _, ok := d.hub.Cached(repo, commit, file); !ok && !d.hub.Offline {
+			d.say("Downloading %s of dataset %s (file %d of %d).", file, d.name, i+1, len(want))
 		}
 		local, err := d.hub.Fetch(ctx, repo, commit, file, func(done, all int64) {
 			if d.env.Fetch != nil {
@@ -179,7 +178,7 @@ func (d *download) fetch(ctx context.Context, repo hub.Repo, commit string, want
 			}
 		})
 		if errors.Is(err, hub.ErrOffline) && len(out) > 0 {
-			d.say("Only the first %d of %d files of the dataset %s are in the cache, and %v: no others are used.", i, len(want), d.name, hub.ErrOffline)
+			d.say("Using the first %d of %d files of dataset %s, because the others are not in the cache and %v.", i, len(want), d.name, hub.ErrOffline)
 			break
 		} else if err != nil {
 			return nil, err
@@ -199,12 +198,12 @@ func (d *download) fetch(ctx context.Context, repo hub.Repo, commit string, want
 	return out, nil
 }
 
-// choose picks the files of the subset and the split.
+// choose selects the files of the subset and split.
 func (d *download) choose(files []string, converted bool) ([]string, error) {
 	files = slices.DeleteFunc(slices.Clone(files), func(f string) bool { return !rows.IsData(f) })
 	slices.Sort(files)
 	if len(files) == 0 {
-		return nil, fmt.Errorf("the hub has no parquet, json, jsonl or csv file of it: %w", fs.ErrNotExist)
+		return nil, fmt.Errorf("no parquet, json, jsonl or csv file on the hub: %w", fs.ErrNotExist)
 	}
 	if converted {
 		return d.chooseConverted(files)
@@ -212,7 +211,7 @@ func (d *download) choose(files []string, converted bool) ([]string, error) {
 	for _, word := range []string{d.subset, d.split} {
 		kept := slices.DeleteFunc(slices.Clone(files), func(f string) bool { return !strings.Contains(f, word) })
 		if len(kept) == 0 {
-			return nil, choiceError{fmt.Errorf("no file with %q in its name (--hf-subset, --hf-split): there are %s", word, strings.Join(files[:min(len(files), 20)], ", "))}
+			return nil, choiceError{fmt.Errorf("no file name contains %q (--hf-subset, --hf-split), available are %s", word, strings.Join(files[:min(len(files), 20)], ", "))}
 		}
 		files = kept
 	}
@@ -222,7 +221,7 @@ func (d *download) choose(files []string, converted bool) ([]string, error) {
 	return files, nil
 }
 
-// chooseConverted picks from files named SUBSET/SPLIT/NUMBER.parquet.
+// chooseConverted selects from files named SUBSET/SPLIT/NUMBER.parquet.
 func (d *download) chooseConverted(files []string) ([]string, error) {
 	tree := map[string]map[string][]string{}
 	for _, f := range files {
@@ -237,7 +236,7 @@ func (d *download) chooseConverted(files []string) ([]string, error) {
 		tree[subset][split] = append(tree[subset][split], f)
 	}
 	if len(tree) == 0 {
-		return nil, fmt.Errorf("the hub has no Parquet files of it: %w", fs.ErrNotExist)
+		return nil, fmt.Errorf("no Parquet files on the hub: %w", fs.ErrNotExist)
 	}
 	subset, err := oneOf("--hf-subset", d.subset, []string{"default", workload.DefaultSubset(d.name)}, slices.Sorted(maps.Keys(tree)))
 	if err != nil {
@@ -251,8 +250,8 @@ func (d *download) chooseConverted(files []string) ([]string, error) {
 	return splits[split], nil
 }
 
-// oneOf is the name that was asked for, the only one there is, or the first of
-// the usual ones.
+// oneOf returns the requested name, the only available name, or the first usual
+// name.
 func oneOf(flag, asked string, usual, have []string) (string, error) {
 	if len(have) == 1 && asked == "" {
 		return have[0], nil
@@ -266,13 +265,13 @@ func oneOf(flag, asked string, usual, have []string) (string, error) {
 		}
 	}
 	if asked == "" {
-		return "", choiceError{fmt.Errorf("there are %s: choose with %s", strings.Join(have, ", "), flag)}
+		return "", choiceError{fmt.Errorf("choose one of %s with %s", strings.Join(have, ", "), flag)}
 	}
-	return "", choiceError{fmt.Errorf("%s %s: there are %s", flag, asked, strings.Join(have, ", "))}
+	return "", choiceError{fmt.Errorf("%s %s: available are %s", flag, asked, strings.Join(have, ", "))}
 }
 
-// preferred are those of files that have the word in their names, all if none
-// has.
+// preferred returns the files with word in their names, or all files if no name
+// contains word.
 func preferred(files []string, word string) []string {
 	kept := slices.DeleteFunc(slices.Clone(files), func(f string) bool { return !strings.Contains(f, word) })
 	if len(kept) == 0 {

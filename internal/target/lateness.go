@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// Lateness is how late a simulated engine was with what it wrote, in seconds of
-// its own time, as it counts from its start.
+// Lateness sums up how late a simulated engine wrote its output, in seconds of
+// engine time since its start.
 type Lateness struct {
 	Writes int64   `json:"writes"`
 	LateS  float64 `json:"late_s"`
@@ -15,8 +15,8 @@ type Lateness struct {
 	GapS   float64 `json:"gap_s"`
 }
 
-// SimLateness asks the simulated engine how late it was. One that does not tell
-// was not late.
+// SimLateness asks the simulated engine for its lateness. The result is zero if
+// the engine does not answer.
 func (t *Target) SimLateness(ctx context.Context) (l Lateness) {
 	if t.Plan.Sim == "" || len(t.Plan.BaseURL) == 0 {
 		return l
@@ -30,6 +30,6 @@ func (t *Target) SimLateness(ctx context.Context) (l Lateness) {
 		return l
 	}
 	defer func() { _ = res.Body.Close() }()
-	_ = json.NewDecoder(res.Body).Decode(&l) // then it stays zero
+	_ = json.NewDecoder(res.Body).Decode(&l) // stays zero on errors
 	return l
 }

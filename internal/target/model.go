@@ -9,18 +9,18 @@ import (
 	"strings"
 	"time"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 
-	"tacho/backend"
-	"tacho/plan"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/plan"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// mostAsk bounds how long a question to the server may take: what it serves, or
-// how many tokens a text has.
+// mostAsk is the longest timeout of a question to the server, such as its
+// models or the token count of a text.
 const mostAsk = 30 * time.Second
 
-// askTimeout is how long a question may take: no longer than a request.
+// askTimeout is the timeout of a question: at most the timeout of a request.
 func (t *Target) askTimeout() time.Duration {
 	if limit := t.Plan.RequestTimeout.Duration(); limit > 0 {
 		return min(mostAsk, limit)
@@ -28,7 +28,8 @@ func (t *Target) askTimeout() time.Duration {
 	return mostAsk
 }
 
-// findModel settles the model's name: the plan's, or the first the server lists.
+// findModel sets the model's name: from the plan, or the first model the server
+// lists.
 func (t *Target) findModel(ctx context.Context) error {
 	p := &t.Plan
 	t.Model = cmp.Or(p.ServedModelName, p.Model)
@@ -55,21 +56,22 @@ func (t *Target) findModel(ctx context.Context) error {
 	return nil
 }
 
-// noModel is the error of a server that lists no model. err may say why.
+// noModel returns the error for a server without a model list. err may contain
+// the cause.
 func (t *Target) noModel(err error) error {
 	var missing *backend.MissingError
 	if !errors.As(err, &missing) {
-		return errors.New("the server does not say which model it serves: name it with --model")
+		return errors.New("the server does not list its models, set --model")
 	}
 	base, err := url.Parse(t.Plan.BaseURLs()[0])
 	if err == nil && strings.Trim(base.Path, "/") != "" {
-		return fmt.Errorf("the server answers %d at %s: check the path of --base-url (if it is right, name the model with --model)", missing.Status, missing.Path)
+		return fmt.Errorf("the server answers %d at %s, check the path of --base-url; if the path is right, set --model", missing.Status, missing.Path)
 	}
-	return fmt.Errorf("the server does not say which model it serves (%d at %s): name it with --model", missing.Status, missing.Path)
+	return fmt.Errorf("the server does not list its models (%d at %s), set --model", missing.Status, missing.Path)
 }
 
-// models asks what the server serves, again and again while the ready check
-// lasts.
+// models asks for the server's models, repeatedly until the ready check times
+// out.
 func (t *Target) models(ctx context.Context, server backend.Server) ([]backend.Model, error) {
 	deadline := time.Now().Add(t.Plan.ReadyCheck.Duration())
 	for {
@@ -82,11 +84,11 @@ func (t *Target) models(ctx context.Context, server backend.Server) ([]backend.M
 	}
 }
 
-// limitTimeout is how long a run waits for an answer that it can do without.
+// limitTimeout is the timeout of an optional question.
 const limitTimeout = 3 * time.Second
 
-// findLimit asks how many tokens the model takes. A server that does not tell is
-// taken to have no limit.
+// findLimit asks for the model's context length. If the server does not report
+// one, no limit is assumed.
 func (t *Target) findLimit(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, min(limitTimeout, t.askTimeout()))
 	defer cancel()
@@ -103,14 +105,15 @@ func (t *Target) takeLimit(models []backend.Model) {
 	}
 }
 
-// mostChecked bounds the prompts that are looked at before a level: the others
-// are like them.
+// mostChecked is the number of prompts checked before a level; the rest are
+// similar.
 const (
 	mostChecked = 1000
 	mostBlind   = 3 // prompts of unknown length
 )
 
-// Fits complains about prompts that the model cannot take, before any is sent.
+// Fits returns an error if a prompt is too long for the model, before anything
+// is sent.
 func (t *Target) Fits(l plan.Level, work workload.Workload) error {
 	if t.limit == 0 {
 		return nil
@@ -119,7 +122,7 @@ func (t *Target) Fits(l plan.Level, work workload.Workload) error {
 	if l.Prompts > 0 {
 		n = min(n, l.Prompts)
 	}
-	blind := 0 // prompts of unknown length, as with pictures in them, which take long to make
+	blind := 0 // prompts of unknown length, for example with images, which are slow to create
 	for i := range n {
 		s, err := work.Session(uint64(i))
 		if err != nil {
@@ -141,8 +144,8 @@ func (t *Target) Fits(l plan.Level, work workload.Workload) error {
 	return nil
 }
 
-// fit complains about a prompt that the model cannot take. Audio is left out:
-// the server itself lowers how much is asked for.
+// fit returns an error if a prompt is too long for the model. Audio is skipped,
+// because the server lowers the output length itself.
 func (t *Target) fit(i int, q *tacho.Request) error {
 	asked := q.MaxTokens
 	if t.Kind.Pools {
@@ -152,16 +155,16 @@ func (t *Target) fit(i int, q *tacho.Request) error {
 		return nil
 	}
 	return &UsageError{fmt.Errorf(
-		"prompt %d has %d tokens and asks for %d, but the model takes %d in all: ask for shorter ones, or start the server with a longer context",
+		"prompt %d has %d tokens and requests %d more, but the model's context is %d tokens: use shorter prompts or outputs, or start the server with a longer context",
 		i, q.InputTokens, asked, t.limit)}
 }
 
-// Models are the names of the models that the servers list; none, if they do not
-// tell.
+// Models returns the names of the models the servers list, or nothing if the
+// servers do not answer.
 func (t *Target) Models(ctx context.Context) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, limitTimeout)
 	defer cancel()
-	models, _ := t.server.Models(ctx) // what cannot be asked is not known
+	models, _ := t.server.Models(ctx) // optional
 	for _, m := range models {
 		names = append(names, m.ID)
 	}

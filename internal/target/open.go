@@ -1,5 +1,6 @@
-// Package target finds out what a plan leaves open about its servers: the protocol they
-// speak, the model, who counts tokens, how much they take. It does not measure.
+// Package target connects to the servers of a plan and fills in everything the
+// plan leaves open: protocol, model, token counter and context length. It does
+// not measure.
 package target
 
 import (
@@ -9,29 +10,29 @@ import (
 	"net/http"
 	"net/url"
 
-	"tacho/backend"
-	"tacho/internal/redact"
-	"tacho/plan"
-	"tacho/token"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/redact"
+	"github.com/tacho-bench/tacho/plan"
+	"github.com/tacho-bench/tacho/token"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// Env is what a target needs of the world around it.
+// Env contains the environment of a target.
 type Env struct {
 	APIKey  string // sent as a bearer token
-	KeyFrom string // where it comes from, for errors
+	KeyFrom string // source of the key, for errors
 	Secrets *redact.Secrets
 	Proxy   func(*http.Request) (*url.URL, error)
 	Dial    func(ctx context.Context, network, addr string) (net.Conn, error) // nil uses the network
 
 	Tokenizers Tokenizers
-	Say        func(line string)                  // told what is worth knowing; may be nil
-	Ready      func(done, all int)                // prompts made ready; may be nil
-	Fetch      func(file string, done, all int64) // bytes of a file downloaded; may be nil
-	OnToken    backend.OnToken                    // told of tokens as they arrive; may be nil
+	Say        func(line string)                  // receives messages for the user; may be nil
+	Ready      func(done, all int)                // progress of creating prompts; may be nil
+	Fetch      func(file string, done, all int64) // progress of a download in bytes; may be nil
+	OnToken    backend.OnToken                    // called for each token on arrival; may be nil
 }
 
-// A setting is a plan in which what was left open is filled in. It does not change.
+// A setting is a complete plan with its environment. It is immutable.
 type setting struct {
 	Plan plan.Plan
 	Seed uint64
@@ -44,16 +45,15 @@ func (s *setting) say(format string, a ...any) {
 	}
 }
 
-// A UsageError is a plan that cannot be carried out as it is written.
+// A UsageError reports a plan that cannot be executed as written.
 type UsageError struct{ Err error }
 
 func (e *UsageError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the cause.
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Open gets in touch with the servers of a plan, and finds out all that the plan leaves
-// open. Nothing is generated yet.
+// Open connects to the servers of a plan and fills in everything the plan
+// leaves open. No tokens are generated yet.
 func Open(ctx context.Context, p plan.Plan, seed uint64, env Env) (*Target, error) {
 	takeVersion(&p)
 	t := newTarget(&setting{p, seed, env})
@@ -84,7 +84,7 @@ func newTarget(s *setting) *Target {
 	return t
 }
 
-// At is the target with another plan for the same servers.
+// At returns the target with another plan for the same servers.
 func (t *Target) At(p plan.Plan) *Target {
 	out, counts := *t, *t.counting
 	out.setting = &setting{p, t.Seed, t.env}
@@ -92,7 +92,7 @@ func (t *Target) At(p plan.Plan) *Target {
 	return &out
 }
 
-// AsText is the target with prompts sent as text.
+// AsText returns the target with prompts sent as text instead of token ids.
 func (t *Target) AsText(ctx context.Context) (*Target, error) {
 	p := t.Plan
 	p.PromptText = true
@@ -100,7 +100,7 @@ func (t *Target) AsText(ctx context.Context) (*Target, error) {
 	return out, out.counting.findCounter(ctx)
 }
 
-// Close lets go of the connections.
+// Close closes the connections.
 func (t *Target) Close() {
 	for _, c := range t.clients {
 		c.Close()
@@ -110,23 +110,24 @@ func (t *Target) Close() {
 	}
 }
 
-// Count is how many servers there are.
+// Count returns the number of servers.
 func (t *Target) Count() int { return len(t.clients) }
 
-// Counter is who counts prompt tokens.
+// Counter returns the counter of prompt tokens.
 func (t *Target) Counter() token.Counter { return t.counting.counter }
 
-// AnswerCounter counts the tokens of an answer; nil if the servers do.
+// AnswerCounter returns a function that counts the tokens of an answer, or nil
+// if the servers count them.
 func (t *Target) AnswerCounter() func(string) int { return t.counting.answerCounter() }
 
-// Workload makes what a level sends ready. If it is endless, data that is used up
-// begins again, however many prompts there are.
+// Workload prepares the requests of a level. If endless is set, the workload
+// starts again at the end of its data.
 func (t *Target) Workload(ctx context.Context, l plan.Level, seed uint64, endless bool) (workload.Workload, error) {
 	return (&feed{setting: t.setting, target: t, counting: t.counting, endless: endless}).workload(ctx, l, seed)
 }
 
-// Workload is what the plan would send, made without a server, and who counted
-// its prompts: the tokenizer that the plan names, or an estimate.
+// Workload prepares the requests of a plan without a server. It also returns
+// the counter of prompt tokens: the plan's tokenizer, or an estimate.
 func Workload(ctx context.Context, p *plan.Plan, seed uint64, env Env) (workload.Workload, token.Counter, error) {
 	if err := Check(p, env.Say); err != nil {
 		return nil, nil, &UsageError{err}

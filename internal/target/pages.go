@@ -7,28 +7,28 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tacho/instrument"
-	"tacho/internal/limit"
-	"tacho/internal/redact"
-	"tacho/live"
-	"tacho/transport"
+	"github.com/tacho-bench/tacho/internal/instrument"
+	"github.com/tacho-bench/tacho/internal/limit"
+	"github.com/tacho-bench/tacho/internal/live"
+	"github.com/tacho-bench/tacho/internal/redact"
+	"github.com/tacho-bench/tacho/transport"
 )
 
-// noPages is what --metrics-url says for none.
+// noPages is the value of --metrics-url that disables metrics pages.
 const noPages = "none"
 
-// Pages are the metrics pages that are read while a level runs.
+// Pages are the metrics pages read during a level.
 type Pages struct {
 	client   *http.Client
 	targets  []instrument.Target
 	interval time.Duration
 	scraper  atomic.Pointer[instrument.Scraper]
-	before   []instrument.Sample // what they said before the level began
+	before   []instrument.Sample // values before the level
 }
 
-// findPages settles which metrics pages to read: those that the plan names, with
-// a word about each that does not answer, else the servers' own, if they have
-// any.
+// findPages chooses the metrics pages: the plan's pages, with a message for
+// each page that does not answer, otherwise the servers' own pages if they
+// exist.
 func (t *Target) findPages(ctx context.Context) {
 	p := &t.Plan
 	t.Pages = &Pages{interval: p.MetricsInterval.Duration()}
@@ -37,9 +37,9 @@ func (t *Target) findPages(ctx context.Context) {
 	}
 	tlsConfig, err := t.tls()
 	if err != nil {
-		return // connect has told
+		return // connect reports the error
 	}
-	// Connections of their own: the measured ones must not wait for a page.
+	// Separate connections, because measured requests must not wait for a page.
 	t.Pages.client = &http.Client{
 		Transport:     &http.Transport{TLSClientConfig: tlsConfig, Proxy: t.env.Proxy, DialContext: t.env.Dial, MaxResponseHeaderBytes: limit.Header},
 		CheckRedirect: transport.SameServer,
@@ -51,13 +51,13 @@ func (t *Target) findPages(ctx context.Context) {
 		}
 		page := instrument.Target{URL: url}
 		if err := instrument.Probe(ctx, t.Pages.client, page); err != nil {
-			t.say("The metrics page %s says nothing yet: %s", redact.URL(url), t.env.Secrets.Hide(err.Error()))
+			t.say("Metrics page %s does not answer yet: %s", redact.URL(url), t.env.Secrets.Hide(err.Error()))
 		}
 		t.Pages.targets = append(t.Pages.targets, page)
 	}
 }
 
-// ownPages are where the servers themselves may have one.
+// ownPages returns the usual metrics pages of the servers.
 func (t *Target) ownPages() []instrument.Target {
 	if len(t.Plan.MetricsURL) > 0 || t.Kind.MetricsPath == "" {
 		return nil
@@ -75,32 +75,32 @@ func (t *Target) ownPages() []instrument.Target {
 	return out
 }
 
-// ReadFirst reads them before a level begins.
+// ReadFirst reads the pages before a level.
 func (p *Pages) ReadFirst(ctx context.Context) {
 	p.before = instrument.Before(ctx, p.client, p.targets)
 }
 
-// Start reads them again and again while a level runs.
+// Start reads the pages repeatedly during a level.
 func (p *Pages) Start(ctx context.Context, epoch time.Time) {
 	if len(p.targets) > 0 {
 		p.scraper.Store(instrument.Start(ctx, p.client, p.targets, p.interval, epoch, p.before))
 	}
 }
 
-// Now is what they said last of the level that runs; nil is nothing.
+// Now returns the latest values of the current level, or nil.
 func (p *Pages) Now() *live.Server {
 	scraper := p.scraper.Load()
 	if scraper == nil {
 		return nil
 	}
 	said := live.Server(scraper.Now())
-	if said == (live.Server{}) {
+	if said.Running == nil && said.Queued == nil && said.KVShare == nil {
 		return nil
 	}
 	return &said
 }
 
-// Stop is what was read of the level that is over.
+// Stop ends the reading and returns all samples of the level.
 func (p *Pages) Stop() []instrument.Sample {
 	scraper := p.scraper.Swap(nil)
 	if scraper == nil {

@@ -4,18 +4,19 @@ import (
 	"context"
 	"time"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// readyPause is between two tries to get a first answer, at most. A try needs
-// leastTry to come to anything.
+// readyPause is the longest pause between two attempts to get a first answer.
+// An attempt needs at least leastTry.
 const (
 	readyPause = time.Second
 	leastTry   = 50 * time.Millisecond
 )
 
-// Pause waits before another try; false: there is no time for one. Towards the
-// end of the time there are more of them, so that little time is not none.
+// Pause waits before another attempt and returns false if no time is left.
+// Pauses get shorter towards the deadline, so that short timeouts allow several
+// attempts.
 func Pause(ctx context.Context, deadline time.Time) bool {
 	wait := min(time.Until(deadline)/2, readyPause)
 	if wait < leastTry {
@@ -29,7 +30,7 @@ func Pause(ctx context.Context, deadline time.Time) bool {
 	}
 }
 
-// Hopeless says whether it is no use to try again.
+// Hopeless reports whether another attempt would fail too.
 func Hopeless(f *tacho.Failure) bool {
 	switch f.Status {
 	case 400, 401, 403, 413, 422:

@@ -6,10 +6,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// A server has all of the time that it is given, be it less than a pause.
+// Attempts use the full timeout, even if it is shorter than a pause.
 func TestPausesFitTheTime(t *testing.T) {
 	for _, given := range []time.Duration{300 * time.Millisecond, time.Second, 10 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -25,15 +25,14 @@ func TestPausesFitTheTime(t *testing.T) {
 	}
 }
 
-// Of a connection that is not made in time is said that the server cannot be
-// reached, as of one that is refused: where nobody answers, which of the two it is
-// depends on the network.
+// A connection timeout reads like a refused connection, because the network
+// decides which of the two happens if no server is listening.
 func TestTimeoutOfAConnection(t *testing.T) {
 	target := newTarget(&setting{})
 	target.Plan.BaseURL, target.Plan.ReadyCheck = []string{"http://127.0.0.1:1"}, 0.2
 	for phase, want := range map[string]string{
 		"connect": "cannot reach the server at http://127.0.0.1:1: no answer to a request within 200ms: i/o timeout",
-		"wait":    "the server at http://127.0.0.1:1 did not answer a first request: no answer to a request within 200ms: i/o timeout; nothing was measured",
+		"wait":    "the server at http://127.0.0.1:1 did not answer the test request: no answer to a request within 200ms: i/o timeout; nothing was measured",
 	} {
 		err := target.Refused(t.Context(), 0, &tacho.Failure{Cause: tacho.Timeout, Phase: phase, Message: "i/o timeout"})
 		if err == nil || !strings.HasPrefix(err.Error(), want) {

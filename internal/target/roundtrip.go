@@ -13,9 +13,9 @@ const (
 	handshakePatience = 2 * time.Second
 )
 
-// RoundTrip is how long a TCP handshake with the server takes at least, in
-// milliseconds: the kernels do it, so that it is the way there and back and
-// nothing else. It is nil where there are several servers, or something between.
+// RoundTrip returns the shortest time of a TCP handshake with the server in
+// milliseconds. The kernels do the handshake, so the time contains the network
+// only. The result is nil for several servers or if a proxy is in between.
 func (t *Target) RoundTrip(ctx context.Context) *float64 {
 	urls := t.Plan.BaseURLs()
 	base, err := url.Parse(urls[0])
@@ -31,12 +31,12 @@ func (t *Target) RoundTrip(ctx context.Context) *float64 {
 	defer cancel()
 	port := base.Port()
 	if port == "" {
-		port = base.Scheme // a name of a port, too
+		port = base.Scheme // net.Dial also accepts port names
 	}
 	addresses, dial := []string{base.Hostname()}, t.env.Dial
 	if dial == nil {
 		dial = (&net.Dialer{}).DialContext
-		addresses, err = net.DefaultResolver.LookupHost(ctx, base.Hostname()) // its time is no part of the way
+		addresses, err = net.DefaultResolver.LookupHost(ctx, base.Hostname()) // name resolution is not part of the round trip
 	}
 	if err != nil || len(addresses) == 0 {
 		return nil

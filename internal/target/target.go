@@ -13,40 +13,40 @@ import (
 	"sync"
 	"time"
 
-	"tacho"
-	"tacho/backend"
-	"tacho/internal/redact"
-	"tacho/metric"
-	"tacho/plan"
-	"tacho/route"
-	"tacho/transport"
-	"tacho/transport/tap"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/redact"
+	"github.com/tacho-bench/tacho/internal/route"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/plan"
+	"github.com/tacho-bench/tacho/transport"
+	"github.com/tacho-bench/tacho/transport/socket"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// A Target is the servers that are measured.
+// A Target is a set of servers under test.
 type Target struct {
 	*setting
-	Model   string    // as requests name it
-	ModelID string    // as people know it
-	Servers []Server  // what the servers say of themselves
-	GPUs    plan.GPUs // what they run on, as far as anybody tells
+	Model   string    // name in requests
+	ModelID string    // name for people
+	Servers []Server  // as reported by the servers
+	GPUs    plan.GPUs // as far as known
 
 	Kind     backend.Kind        // the protocol
-	clock    tacho.Clock         // what is to stamp arrivals
+	clock    tacho.Clock         // source of arrival timestamps
 	header   http.Header         // of every request
-	clients  []*transport.Client // one for each server
-	Each     []tacho.Backend     // likewise
-	Backend  tacho.Backend       // all of them, for requests
-	server   backend.Server      // all of them, for questions
-	limit    int                 // tokens of prompt and output together; 0 unknown
-	vocab    int                 // tokens of the model's vocabulary, by the server; 0 unknown
+	clients  []*transport.Client // one per server
+	Each     []tacho.Backend     // one per server
+	Backend  tacho.Backend       // all servers, for requests
+	server   backend.Server      // all servers, for questions
+	limit    int                 // context length in tokens; 0 if unknown
+	vocab    int                 // vocabulary size reported by the server; 0 if unknown
 	Pages    *Pages
 	counting *counting
 }
 
-// takeVersion cuts /v1 from the end of the servers' addresses. Clients of
-// OpenAI's protocol have it there; here it begins the paths.
+// takeVersion removes /v1 from the end of the base URLs. Clients of OpenAI's
+// protocol include /v1 there; here it is part of the path.
 func takeVersion(p *plan.Plan) {
 	const version = "/v1"
 	p.BaseURL = slices.Clone(p.BaseURL)
@@ -62,7 +62,7 @@ func takeVersion(p *plan.Plan) {
 	}
 }
 
-// findProtocol settles which protocol to speak, and at which port.
+// findProtocol chooses protocol and port.
 func (t *Target) findProtocol(ctx context.Context) (name string, port int, err error) {
 	p := &t.Plan
 	port = p.Port
@@ -84,7 +84,7 @@ func (t *Target) findProtocol(ctx context.Context) (name string, port int, err e
 	return name, cmp.Or(port, t.Kind.Port), nil
 }
 
-// connect makes a client for each server.
+// connect creates a client for each server.
 func (t *Target) connect(context.Context) error {
 	for _, base := range t.Plan.BaseURLs() {
 		c, err := t.dial(base)
@@ -96,8 +96,8 @@ func (t *Target) connect(context.Context) error {
 	return nil
 }
 
-// detect asks the server what it is, and returns at which port it answered. If no
-// server is named, those on the usual ports of the host are asked.
+// detect finds the protocol of the server and the port that answered. If no
+// server is named, detect tries the usual ports of the host.
 func (t *Target) detect(ctx context.Context) (backend.Kind, int, error) {
 	p := t.Plan
 	ports := []int{p.Port}
@@ -118,7 +118,7 @@ func (t *Target) detect(ctx context.Context) (backend.Kind, int, error) {
 			}
 		}
 		if failed == nil {
-			failed = fmt.Errorf("nobody listens at %s on the usual ports %v: name the server with --base-url", p.Host, ports)
+			failed = fmt.Errorf("no server is listening on the usual ports %v of %s, set --base-url", ports, p.Host)
 		}
 		if Pause(ctx, deadline) {
 			continue
@@ -131,7 +131,7 @@ func (t *Target) detect(ctx context.Context) (backend.Kind, int, error) {
 	}
 }
 
-// detectAt asks the server at an address what it is.
+// detectAt finds the protocol of the server at an address.
 func (t *Target) detectAt(ctx context.Context, base string) (backend.Kind, error) {
 	shown := redact.URL(base)
 	client, err := t.dial(base)
@@ -145,12 +145,12 @@ func (t *Target) detectAt(ctx context.Context, base string) (backend.Kind, error
 	f := (*tacho.Failure)(nil)
 	switch {
 	case err == nil:
-		t.say("The server at %s is taken for %s: %s.", shown, kind.Name, evidence)
+		t.say("Detected %s at %s: %s.", kind.Name, shown, evidence)
 		return kind, nil
 	case !errors.As(err, &f):
 		return kind, &AnsweredError{fmt.Errorf("%s: %w", shown, err)}
 	case f.Status != 0:
-		return kind, t.trouble(ctx, shown, f, f.Message, "does not say what it is: %s")
+		return kind, t.trouble(ctx, shown, f, f.Message, "has an unknown protocol: %s")
 	}
 	return kind, fmt.Errorf("%s: %w", shown, err)
 }
@@ -170,14 +170,15 @@ func parseHeader(list []string) (http.Header, error) {
 	for _, e := range list {
 		key, value, ok := strings.Cut(e, "=")
 		if !ok || key == "" || strings.ContainsAny(key, ": \t\"") {
-			return nil, errors.New("--header: write KEY=VALUE")
+			return nil, errors.New("--header: want KEY=VALUE")
 		}
 		h.Set(key, value)
 	}
 	return h, nil
 }
 
-// dial makes a client for a server. It connects when there is something to send.
+// dial creates a client for a server. The client connects with its first
+// request.
 func (t *Target) dial(base string) (*transport.Client, error) {
 	tlsConfig, err := t.tls()
 	if err != nil {
@@ -188,8 +189,8 @@ func (t *Target) dial(base string) (*transport.Client, error) {
 	})
 }
 
-// chooseClock settles what is to stamp arrivals. Where that is left open, the wire
-// clock has to show that it is sound before it is taken.
+// chooseClock chooses the source of arrival timestamps. With --clock auto, the
+// wire clock must pass a check first.
 func (t *Target) chooseClock(ctx context.Context) error {
 	if t.Plan.Clock != plan.AutoClock {
 		clock, err := tacho.ParseClock(t.Plan.Clock)
@@ -205,9 +206,9 @@ func (t *Target) chooseClock(ctx context.Context) error {
 		return nil
 	}
 	t.clock = tacho.WireClock
-	if err := transport.CheckWire(ctx); err != nil {
+	if err := socket.CheckWire(ctx); err != nil {
 		t.clock = tacho.KernelClock
-		t.say("Arrivals are stamped by the kernel: %v.", err)
+		t.say("Using kernel timestamps: %v.", err)
 	}
 	return nil
 }
@@ -219,15 +220,15 @@ func (t *Target) tls() (*tls.Config, error) {
 	})
 }
 
-// questions are the options of a backend that is only asked what it serves.
+// questions returns backend options for metadata requests.
 func (t *Target) questions() backend.Options {
 	return backend.Options{
 		Endpoint: t.Plan.Endpoint, Model: t.Model, APIKey: t.env.APIKey, Header: t.header, Extra: t.Plan.ExtraBody, Secrets: t.env.Secrets,
 	}
 }
 
-// open makes the servers ready for requests. If there is a tokenizer, it counts what
-// they generate, so the text must be kept.
+// open prepares the servers for requests. If there is a tokenizer, it counts
+// generated tokens, so the text is kept.
 func (t *Target) open(context.Context) error {
 	p, o := &t.Plan, t.questions()
 	o.Sampling, o.Logprobs, o.Extras, o.OnToken = p.Sampling, p.Logprobs, p.Extras, t.env.OnToken
@@ -263,8 +264,7 @@ func (t *Target) open(context.Context) error {
 	return nil
 }
 
-// inspect asks what nobody has to tell: how long prompts may be, where the
-// metrics pages are, which versions run.
+// inspect asks for optional facts: context length, metrics pages and versions.
 func (t *Target) inspect(ctx context.Context) error {
 	if t.limit == 0 {
 		t.findLimit(ctx)
@@ -274,8 +274,8 @@ func (t *Target) inspect(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Warm dials n connections, shared out among the servers, and keeps at least
-// so many spare ones.
+// Warm dials n connections, divided among the servers, and keeps at least least
+// spare connections.
 func (t *Target) Warm(ctx context.Context, n, least int) error {
 	share := func(n int) int { return (n + len(t.clients) - 1) / len(t.clients) }
 	for _, c := range t.clients {
@@ -286,7 +286,7 @@ func (t *Target) Warm(ctx context.Context, n, least int) error {
 	return nil
 }
 
-// Flush has the servers forget the prompts they know, where the plan says so.
+// Flush clears the prefix caches of the servers if the plan asks for it.
 func (t *Target) Flush(ctx context.Context) error {
 	if !t.Plan.FlushCache {
 		return nil
@@ -299,42 +299,41 @@ func (t *Target) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Cannot tells the reader of a report what the protocol has no way to ask for.
+// Cannot returns reasons for requests the protocol does not support.
 func (t *Target) Cannot() []metric.Reason {
 	if t.Kind.ExactLength || t.Kind.Pools {
 		return nil
 	}
 	return []metric.Reason{{
 		Code: "output-length", Severity: metric.Note,
-		Text: t.Kind.Name + " servers cannot be asked for an exact output length: the one asked for is an upper bound, and outputs are as long as the model likes; compare runs by TTFT and TPOT, not by E2EL",
+		Text: t.Kind.Name + " does not support an exact output length, so the model may stop earlier: compare TTFT and TPOT, not E2EL",
 	}}
 }
 
-// Unkept tells the reader of a report which servers close connections.
+// Unkept returns a reason for each server that closes connections.
 func (t *Target) Unkept() []metric.Reason {
 	var reasons []metric.Reason
 	for i, c := range t.clients {
 		if !c.Keeps() {
 			reasons = append(reasons, metric.Reason{
 				Code: "connections", Severity: metric.Note,
-				Text: "the server at " + t.Plan.ShownURLs()[i] + " closes connections after an answer although it says that it keeps them: from the first of them on, each request had a connection of its own; raise its keep-alive time to measure without connecting",
+				Text: "the server at " + t.Plan.ShownURLs()[i] + " closes connections despite keep-alive, so each later request opened a new connection: raise the server's keep-alive timeout",
 			})
 		}
 	}
 	return reasons
 }
 
-// Wire is what the clients have seen at the network device so far.
-func (t *Target) Wire() (seen []tap.Stats) {
+// Wire returns the packet counts of all clients at the network device.
+func (t *Target) Wire() (seen []socket.Stats) {
 	for _, c := range t.clients {
 		seen = append(seen, c.Wire())
 	}
 	return seen
 }
 
-// Network is what a reader should know of the way to the servers, by what was
-// seen at the network device since then.
-func (t *Target) Network(then []tap.Stats) []metric.Reason {
+// Network returns reasons for packet loss and reordering since then.
+func (t *Target) Network(then []socket.Stats) []metric.Reason {
 	var reasons []metric.Reason
 	for i, now := range t.Wire() {
 		reasons = append(reasons, networkReasons(t.Plan.ShownURLs()[i], now.Since(then[i]))...)
@@ -342,18 +341,18 @@ func (t *Target) Network(then []tap.Stats) []metric.Reason {
 	return reasons
 }
 
-func networkReasons(server string, s tap.Stats) []metric.Reason {
+func networkReasons(server string, s socket.Stats) []metric.Reason {
 	if s.Repeated+s.Reordered == 0 {
 		return nil
 	}
 	return []metric.Reason{{
 		Code: "network", Severity: metric.Note,
-		Text: fmt.Sprintf("of %d segments to %s and back, %d were sent again and %d came out of order: the time that took was lost on the way, and not in the server",
+		Text: fmt.Sprintf("of %d segments to and from %s, %d were retransmitted and %d arrived out of order: check the network path",
 			s.Segments, server, s.Repeated, s.Reordered),
 	}}
 }
 
-// Profile has the server start its profiler, and returns how to stop it.
+// Profile starts the server's profiler and returns a function that stops it.
 func (t *Target) Profile(ctx context.Context) (func(), error) {
 	switch {
 	case !t.Plan.Profile:
@@ -364,8 +363,9 @@ func (t *Target) Profile(ctx context.Context) (func(), error) {
 	return t.startProfile(ctx)
 }
 
-// profileWhenFull has the server profile itself for a while, from when so many
-// requests run as the plan asks for, and returns how to stop that.
+// profileWhenFull starts the profiler for a while when the number of running
+// requests reaches the plan's threshold. It returns a function that stops the
+// profiler.
 func (t *Target) profileWhenFull(ctx context.Context) func() {
 	ctx, cancel := context.WithCancel(ctx)
 	var over sync.WaitGroup
@@ -373,7 +373,7 @@ func (t *Target) profileWhenFull(ctx context.Context) func() {
 		for full := false; !full; {
 			select {
 			case <-ctx.Done():
-				t.say("The server was not profiled: its metrics page never said that %d requests run.", t.Plan.ProfileAt)
+				t.say("The server was not profiled: its metrics page never showed %d running requests.", t.Plan.ProfileAt)
 				return
 			case <-time.After(profileLook):
 				said := t.Pages.Now()
@@ -397,8 +397,8 @@ func (t *Target) profileWhenFull(ctx context.Context) func() {
 	}
 }
 
-// profileLook is how often we look whether the server is full; its page is read
-// every --metrics-interval.
+// profileLook is the interval between checks of the running requests; the page
+// is read every --metrics-interval.
 const profileLook = 50 * time.Millisecond
 
 func (t *Target) startProfile(ctx context.Context) (func(), error) {
@@ -408,7 +408,7 @@ func (t *Target) startProfile(ctx context.Context) (func(), error) {
 	}
 	t.say("Profiler started.")
 	return func() {
-		// The run may have been stopped; its profile is wanted all the same.
+		// The profile is wanted even if the run was stopped.
 		if err := t.askProfiler(context.WithoutCancel(ctx), p, false); err != nil {
 			t.say("The profiler did not stop: %v", err)
 		}

@@ -5,22 +5,21 @@ import (
 	"strings"
 	"time"
 
-	"tacho"
-	"tacho/plan"
-	"tacho/token"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/plan"
+	"github.com/tacho-bench/tacho/token"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// templates says whether the plain prompts of a dataset go under the chat
-// template here, because the server does not put them there. hub is its name on
-// the hub, if it is from there.
+// templates reports whether tacho applies the chat template to plain prompts of
+// a dataset, because the server does not. hub is the dataset's name on the hub,
+// if it has one.
 func (f *feed) templates(p *plan.Plan, kind workload.Kind, hub string) bool {
 	return f.counting.template != nil && !f.target.Kind.Takes.Messages && f.target.Kind.Takes.Text && !p.SkipChatTemplate &&
 		kind.Chat && !workload.SentPlain(hub)
 }
 
-// templateCounter counts what is sent when a prompt has been under the chat
-// template.
+// templateCounter counts prompts after the chat template is applied.
 type templateCounter struct {
 	promptCounter
 	template *token.ChatTemplate
@@ -28,16 +27,16 @@ type templateCounter struct {
 
 // Count implements token.Counter.
 func (c templateCounter) Count(ctx context.Context, text string) (int, error) {
-	return c.CountTalk(ctx, []token.Message{{Role: "user", Content: text}})
+	return c.CountConversation(ctx, []token.Message{{Role: "user", Content: text}})
 }
 
-// CountTalk implements token.TalkCounter.
-func (c templateCounter) CountTalk(_ context.Context, messages []token.Message) (int, error) {
+// CountConversation implements token.ConversationCounter.
+func (c templateCounter) CountConversation(_ context.Context, messages []token.Message) (int, error) {
 	_, n, err := c.render(messages)
 	return n, err
 }
 
-// render is a conversation under the chat template, and the tokens it has for
+// render applies the chat template to a conversation and counts its tokens for
 // a completions endpoint.
 func (c templateCounter) render(messages []token.Message) (string, int, error) {
 	text, err := c.template.Render(messages, token.ChatOptions{AddGenerationPrompt: true, Now: time.Now()})
@@ -45,11 +44,11 @@ func (c templateCounter) render(messages []token.Message) (string, int, error) {
 		return "", 0, err
 	}
 	text = c.withoutStart(text)
-	return text, len(c.Encode(text, true)), nil
+	n := len(c.Encode(text, true))
+	return text, n, c.Err()
 }
 
-// withoutStart takes away the token that opens a text: the server puts one
-// there itself, and two would be one too many.
+// withoutStart removes the start token, because the server adds its own.
 func (c templateCounter) withoutStart(text string) string {
 	if c.Overhead() == 0 {
 		return text
@@ -62,7 +61,7 @@ func (c templateCounter) withoutStart(text string) string {
 	return text
 }
 
-// underTemplate is a workload whose prompts go under a chat template.
+// underTemplate is a workload with the chat template applied to its prompts.
 type underTemplate struct {
 	workload.Workload
 	counter templateCounter
@@ -102,8 +101,8 @@ func (u underTemplate) apply(s *tacho.Session, err error) error {
 	return nil
 }
 
-// plainTalk is the conversation of a turn that would be sent as one text; nil
-// where it is to quote answers, which nobody knows yet.
+// plainTalk returns the conversation of a turn sent as one text, or nil if the
+// turn quotes answers, which are still unknown.
 func plainTalk(s *tacho.Session, turn int) (out []token.Message) {
 	in := &s.Turns[turn].Request.Input
 	if len(s.Turns) > 1 || !in.Plain {

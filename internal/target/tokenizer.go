@@ -11,38 +11,38 @@ import (
 	"strings"
 	"time"
 
-	"tacho/hub"
-	"tacho/token"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho/internal/hub"
+	"github.com/tacho-bench/tacho/token"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// Tokenizers says where to find tokenizers, and datasets of the hub.
+// Tokenizers locates tokenizers, and datasets of the hub.
 type Tokenizers struct {
-	Home     string // of Hugging Face's tools: its hub directory keeps what is downloaded
-	Cache    string // the same, if it is another directory
-	Tables   string // directory for tables made from tokenizers, so that they load fast again
-	Online   bool   // the hub may be asked
-	Endpoint string // of the hub; empty is Hugging Face's own
-	Token    string // for what is not public
+	Home     string // directory of Hugging Face's tools; its hub subdirectory contains downloads
+	Cache    string // replaces Home/hub if set
+	Tables   string // directory for precomputed tables, for fast loading
+	Online   bool   // allows downloads
+	Endpoint string // URL of the hub; empty means huggingface.co
+	Token    string // access token for private repositories
 }
 
-// local is where tokenizers are without a network.
+// local returns the directory of cached tokenizers.
 func (t *Tokenizers) local() string { return cmp.Or(t.Cache, t.Home) }
 
-// hub is how the hub is asked.
 func (t *Tokenizers) hub() hub.Hub {
 	return hub.Hub{Endpoint: t.Endpoint, Token: t.Token, Home: t.Home, Cache: t.Cache, Offline: !t.Online}
 }
 
-// hubTimeout bounds the download of a tokenizer.
+// hubTimeout is the timeout of a tokenizer download.
 const hubTimeout = 60 * time.Second
 
-// findTokenizer loads the model's tokenizer, if there is one to be had. It fails
-// only if the user named it: without a tokenizer the server may count.
+// findTokenizer loads the model's tokenizer if available. An error is returned
+// only if the user named the tokenizer, because the server may count tokens
+// instead.
 func (c *counting) findTokenizer(ctx context.Context) error {
 	p := &c.Plan
 	if p.SkipTokenizer || p.Sim != "" && p.Tokenizer == "" {
-		return nil // the simulated engine has a tokenizer of its own
+		return nil // the simulated engine has its own tokenizer
 	}
 	from := c.env.Tokenizers
 	if info, err := os.Stat(p.Tokenizer); p.Tokenizer != "" && err == nil {
@@ -64,18 +64,18 @@ func (c *counting) findTokenizer(ctx context.Context) error {
 	if err != nil && p.Tokenizer != "" {
 		var unknown error
 		if c.tokenizer, unknown = token.Builtin(p.Tokenizer); unknown != nil {
-			return &UsageError{fmt.Errorf("--tokenizer %s: no file or folder has this name; %w; %w", p.Tokenizer, unknown, err)}
+			return &UsageError{fmt.Errorf("--tokenizer %s: no such file or directory; %w; %w", p.Tokenizer, unknown, err)}
 		}
 	}
 	return ctx.Err()
 }
 
-// loadNamed takes the tokenizer of a model, owner/name or owner/name@revision,
-// from the local cache, or else from the hub.
+// loadNamed loads the tokenizer of a model, owner/name or owner/name@revision,
+// from the local cache or the hub.
 func (c *counting) loadNamed(ctx context.Context, name string) error {
 	from := c.env.Tokenizers
 	if from.local() == "" || !strings.Contains(name, "/") {
-		return errors.New("a model is written owner/name")
+		return errors.New("want a model as owner/name")
 	}
 	name, revision, _ := strings.Cut(name, "@")
 	repo := hub.Repo{Name: name, Revision: revision}
@@ -91,7 +91,8 @@ func (c *counting) loadNamed(ctx context.Context, name string) error {
 	return nil
 }
 
-// openModel takes the tokenizer and the template of a model from a directory.
+// openModel loads the tokenizer and the chat template of a model from a
+// directory.
 func (c *counting) openModel(repo hub.Repo, find func(hub.Hub) (string, error)) error {
 	dir, err := find(c.env.Tokenizers.hub())
 	if err != nil {
@@ -106,8 +107,8 @@ func (c *counting) openModel(repo hub.Repo, find func(hub.Hub) (string, error)) 
 	return nil
 }
 
-// downloadTokenizer fetches the files of a model that are needed to count, and
-// returns their directory.
+// downloadTokenizer downloads the tokenizer files of a model and returns their
+// directory.
 func downloadTokenizer(ctx context.Context, h hub.Hub, repo hub.Repo) (dir string, err error) {
 	list, err := h.List(ctx, repo)
 	if err != nil {
@@ -116,7 +117,7 @@ func downloadTokenizer(ctx context.Context, h hub.Hub, repo hub.Repo) (dir strin
 	has := func(name string) bool { return slices.Contains(list.Files, name) }
 	best := slices.IndexFunc(token.Files, has)
 	if best < 0 {
-		return "", fmt.Errorf("download a tokenizer: %s has none of %s", repo.Name, strings.Join(token.Files, ", "))
+		return "", fmt.Errorf("download a tokenizer: %s contains none of %s", repo.Name, strings.Join(token.Files, ", "))
 	}
 	for _, name := range append([]string{token.Files[best]}, token.TemplateFiles...) {
 		if !has(name) {
@@ -131,8 +132,8 @@ func downloadTokenizer(ctx context.Context, h hub.Hub, repo hub.Repo) (dir strin
 	return dir, nil
 }
 
-// findTemplate loads the chat template beside the tokenizer, where prompts
-// are to be counted or sent under it.
+// findTemplate loads the chat template next to the tokenizer, if prompts are
+// counted or sent with the template.
 func (c *counting) findTemplate(dir string) {
 	if !c.target.Kind.Takes.Messages && (c.Plan.SkipChatTemplate || !c.Plan.Some(func(k workload.Kind) bool { return k.Chat })) {
 		return
@@ -142,8 +143,8 @@ func (c *counting) findTemplate(dir string) {
 		return
 	}
 	if c.target.Kind.Takes.Messages {
-		c.say("The chat template cannot be used (%v): prompts are counted by the server, where it can.", err)
+		c.say("The chat template cannot be used (%v); the server counts prompts if possible.", err)
 	} else {
-		c.say("The chat template cannot be used (%v): prompts are sent without it.", err)
+		c.say("The chat template cannot be used (%v); prompts are sent without it.", err)
 	}
 }

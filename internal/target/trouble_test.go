@@ -2,8 +2,8 @@ package target
 
 import "testing"
 
-// Requests that wait for a connection which turns out to speak HTTP/1 fail with another
-// text than the request that opened it.
+// Requests waiting for a connection that turns out to be HTTP/1 fail with a
+// different text than the request that opened the connection.
 func TestNoHTTP2(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

@@ -4,21 +4,22 @@ import (
 	"context"
 	"fmt"
 
-	"tacho/plan"
-	"tacho/route"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho/internal/route"
+	"github.com/tacho-bench/tacho/plan"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// A feed makes what is sent: the dataset of a plan, or those of its mix.
+// A feed creates the requests of a plan: its dataset, or the datasets of its
+// mix.
 type feed struct {
 	*setting
 	target   *Target
 	counting *counting
-	endless  bool // data that is used up begins again, however many prompts there are
+	endless  bool // start again at the end of the data
 }
 
-// workload makes the dataset of the plan ready for a level, or all those of
-// its mix.
+// workload prepares the dataset of the plan for a level, or all datasets of its
+// mix.
 func (f *feed) workload(ctx context.Context, l plan.Level, seed uint64) (workload.Workload, error) {
 	if len(f.Plan.Mix) == 0 {
 		return f.dataset(ctx, &f.Plan, max(l.Inputs, 0), seed)
@@ -34,7 +35,7 @@ func (f *feed) workload(ctx context.Context, l plan.Level, seed uint64) (workloa
 	var classes []workload.Class
 	for i, c := range parts {
 		count := 0
-		if l.Prompts > 0 { // its part, and a round to spare
+		if l.Prompts > 0 { // its share, plus one spare round
 			count = min(int(float64(l.Prompts)*c.Weight/sum)+1000, l.Prompts)
 		}
 		work, err := f.dataset(ctx, &c.Plan, count, seed+uint64(i+1)*0xd1342543de82ef95)
@@ -52,7 +53,7 @@ func (f *feed) workload(ctx context.Context, l plan.Level, seed uint64) (workloa
 	return mix, nil
 }
 
-// dataset makes one dataset ready, as the plan p describes it.
+// dataset prepares one dataset, as described by the plan p.
 func (f *feed) dataset(ctx context.Context, p *plan.Plan, count int, seed uint64) (workload.Workload, error) {
 	kind, err := workload.Find(p.DatasetName)
 	if err != nil {
@@ -67,7 +68,7 @@ func (f *feed) dataset(ctx context.Context, p *plan.Plan, count int, seed uint64
 	}
 	template := f.templates(p, kind, o.Hub)
 	if template && kind.ByLength {
-		o.Counter, o.Framed = templateCounter{promptCounter{f.counting.tokenizer}, f.counting.template}, true
+		o.Counter, o.Templated = templateCounter{promptCounter{f.counting.tokenizer}, f.counting.template}, true
 	}
 	work, err := kind.New(ctx, o)
 	if err != nil {
@@ -79,15 +80,15 @@ func (f *feed) dataset(ctx context.Context, p *plan.Plan, count int, seed uint64
 	if template {
 		work = underTemplate{work, templateCounter{promptCounter{f.counting.tokenizer}, f.counting.template}}
 	}
-	return workload.Within(p.Structured.Shape(work, p.StructuredRatio, seed), p.MaxModelLen), nil
+	return workload.LimitContext(p.Structured.Shape(work, p.StructuredRatio, seed), p.MaxModelLen), nil
 }
 
-// datasetOptions are the options of p that a dataset of this kind takes, and
-// what the server takes.
+// datasetOptions returns the options of p for a dataset of this kind, limited
+// to the inputs the server accepts.
 func (f *feed) datasetOptions(p *plan.Plan, kind workload.Kind) workload.Options {
 	o, takes := kind.Options(&p.Dataset), f.target.Kind.Takes
 	o.IDs, o.Messages, o.Media, o.Audio = f.target.takesIDs(p, kind), takes.Messages, takes.Media, takes.Audio
-	o.Unread = p.Virtual && !f.byPrefix()
+	o.Placeholders = p.Virtual && !f.byPrefix()
 	o.Counter, o.Vocab, o.Progress = f.counting.counter, f.counting.vocabulary(), f.env.Ready
 	if o.IgnoreEOS = o.IgnoreEOS && f.target.Kind.ExactLength; p.IgnoreEOS != nil {
 		o.IgnoreEOS = *p.IgnoreEOS
@@ -101,13 +102,13 @@ func (f *feed) datasetOptions(p *plan.Plan, kind workload.Kind) workload.Options
 	return o
 }
 
-// byPrefix says whether a router looks at prompts.
+// byPrefix reports whether the router reads prompts.
 func (f *feed) byPrefix() bool {
 	policy, err := route.Find(f.Plan.Balance)
 	return err != nil || policy.ByPrefix
 }
 
-// takesIDs says whether the prompts of a dataset are sent as token ids.
+// takesIDs reports whether prompts of a dataset are sent as token ids.
 func (t *Target) takesIDs(p *plan.Plan, kind workload.Kind) bool {
 	return kind.Tokens && t.Kind.Takes.IDs && !p.PromptText
 }

@@ -3,27 +3,27 @@ package truth
 import (
 	"time"
 
-	"tacho/predict"
-	"tacho/sim/step"
+	"github.com/tacho-bench/tacho/internal/predict"
+	"github.com/tacho-bench/tacho/sim/step"
 )
 
 // A Batch is an engine with continuous batching: a step gives each running request
-// a token, and takes longer the more there are. Prompts are read in a step of their
-// own before the next one, while all others stand still.
+// a token and takes longer with more requests. Prompts are prefilled in a separate
+// step, during which no request decodes.
 type Batch struct {
 	Slots   int
 	Step    time.Duration
-	PerSeq  time.Duration // of a step, for each running request
+	PerSeq  time.Duration // added to a step for each running request
 	Prefill time.Duration // for each prompt of Usual tokens
 	Usual   int
 }
 
-// Servers returns a maker of such engines, one for each level.
+// Servers returns a constructor of engines, one for each level.
 func (b Batch) Servers() func(seed uint64) predict.Server {
 	return func(uint64) predict.Server { return &batch{Batch: b} }
 }
 
-// most is how many requests of these lengths it serves per second.
+// most is the maximum throughput in requests/s for these lengths.
 func (b Batch) most(input, output float64) float64 {
 	steps := output * (b.Step.Seconds()/float64(b.Slots) + b.PerSeq.Seconds())
 	return 1 / (b.Prefill.Seconds()*input/float64(b.Usual) + steps)
@@ -46,7 +46,7 @@ func (s *batch) Add(now time.Duration, r *step.Request) error {
 	return nil
 }
 
-// step admits what fits, and gives a token to each running request.
+// step admits waiting requests if they fit, and gives a token to each running request.
 func (s *batch) step() {
 	took := s.Step
 	for len(s.waiting) > 0 && len(s.running) < s.Slots {

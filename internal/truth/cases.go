@@ -5,27 +5,27 @@ import (
 	"strconv"
 	"time"
 
-	"tacho/predict"
+	"github.com/tacho-bench/tacho/internal/predict"
 )
 
-// A Case is a server, a load of unknown size, and what must hold.
+// A Case is a server, a kind of load, and the expected properties of the limit.
 type Case struct {
 	Name    string
 	SLO     string
-	Kind    string // what find looks for: rate or concurrency
-	Input   string // lengths, as the flags have them
+	Kind    string // search variable of find: rate or concurrency
+	Input   string // lengths, in the syntax of the flags
 	Output  string
-	Bursty  float64 // --burstiness; 0 is a Poisson process
-	Profile string  // of a simulated engine; empty: Servers
+	Bursty  float64 // --burstiness; a Poisson process if 0
+	Profile string  // of a simulated engine; Servers if empty
 	Servers func() func(seed uint64) predict.Server
-	Top     float64                                 // more than the server can serve
-	Exact   bool                                    // few requests can tell the limit within 5 %
-	Still   func() func(seed uint64) predict.Server // the server if it did not change; nil: Servers
-	None    bool                                    // no load keeps the SLO
-	Drifts  bool                                    // the server changes, so that there is no limit
+	Top     float64                                 // a load above the server's capacity
+	Exact   bool                                    // few requests suffice to find the limit within 5 %
+	Still   func() func(seed uint64) predict.Server // the server without its changes over time; Servers if nil
+	None    bool                                    // no load meets the SLO
+	Drifts  bool                                    // the server changes, so there is no limit
 }
 
-// Queues are servers that tacho was not made after, with parameters drawn from a
+// Queues are servers independent of tacho's models, with parameters drawn from a
 // seed.
 func Queues(seed uint64) []Case {
 	d := &drawer{rand.New(rand.NewPCG(seed, 0x63617365))}
@@ -35,29 +35,29 @@ func Queues(seed uint64) []Case {
 // A drawer draws parameters.
 type drawer struct{ *rand.Rand }
 
-// near is a number between 0.7 and 1.4 times x.
+// near returns a number between 0.7 and 1.4 times x.
 func (d *drawer) near(x float64) float64 { return x * (0.7 + 0.7*d.Float64()) }
 
-// time is near a number of milliseconds.
+// time returns a duration near a number of milliseconds.
 func (d *drawer) time(ms float64) time.Duration {
 	return time.Duration(d.near(ms) * float64(time.Millisecond)).Round(100 * time.Microsecond)
 }
 
-// count is a whole number near x.
+// count returns an integer near x.
 func (d *drawer) count(x int) int { return max(int(d.near(float64(x))+0.5), 1) }
 
-// below is a goal at a part of a time.
+// below returns a goal at a fraction of a duration.
 func below(goal string, part float64, of time.Duration) string {
 	return goal + "<" + strconv.FormatFloat(part*of.Seconds()*1000, 'g', 4, 64) + "ms"
 }
 
-// queue is a case of a queue; top is what it serves at most.
+// queue1 is a case of a queue. Top is its maximum throughput.
 func queue1(name, slo string, q Queue) Case {
 	top := float64(max(q.Slots, q.MaxSlots)) / q.Service.Seconds()
 	return Case{Name: name, SLO: slo, Input: "8", Output: "4", Servers: q.Servers, Top: top}
 }
 
-// exact marks a case of which few requests can tell the limit.
+// exact marks a case whose limit can be found with few requests.
 func exact(c Case) Case {
 	c.Exact = true
 	return c
@@ -144,7 +144,8 @@ func (d *drawer) refusals() []Case {
 	}
 }
 
-// Engines are the simulated engines of tacho with loads that it was not tuned for.
+// Engines are the simulated engines of tacho with loads that were not used for
+// tuning.
 func Engines() []Case {
 	const in, out = "lognormal(600,0.8)[16,8000]", "lognormal(150,0.6)[4,1500]"
 	return []Case{

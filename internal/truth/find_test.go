@@ -15,21 +15,21 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"tacho/cli"
-	"tacho/internal/memnet"
-	"tacho/internal/truth"
-	"tacho/predict"
-	"tacho/search"
+	"github.com/tacho-bench/tacho/internal/cli"
+	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/predict"
+	"github.com/tacho-bench/tacho/internal/search"
+	"github.com/tacho-bench/tacho/internal/truth"
 )
 
-// find runs the command on a case, and returns what it kept.
+// find runs the command on a case and returns the stored limit and the exit code.
 func find(t testing.TB, c *truth.Case, seed uint64) (limit search.Limit, code int) {
 	t.Helper()
 	dir := t.TempDir()
 	defer func() { _ = os.RemoveAll(dir) }() // tables have hundreds of runs
 	profile := c.Profile
 	if profile == "" {
-		profile = "vllm-8b-h100" // a tokenizer and a model's name; Server answers
+		profile = "vllm-8b-h100" // for a tokenizer and a model name; Server answers
 	}
 	args := []string{
 		"find", "--slo", c.SLO, "--virtual", "--sim", profile, "--input-len", c.Input, "--output-len", c.Output,
@@ -68,7 +68,7 @@ func find(t testing.TB, c *truth.Case, seed uint64) (limit search.Limit, code in
 	return limit, code
 }
 
-// A row is what the searches of a case came to.
+// A row summarizes the searches of a case.
 type row struct {
 	named, within5, within10, inside, none, undecided, wrong int
 	squares, worst                                           float64
@@ -116,7 +116,7 @@ func env(name string, usual int) int {
 	return usual
 }
 
-// check returns what is wrong with an answer, whatever it says.
+// check returns the errors of a result that would be wrong for any search.
 func check(c *truth.Case, l *search.Limit, limit float64) (wrong []string) {
 	probed := func(load float64) bool {
 		return slices.ContainsFunc(l.Probes, func(p search.Tried) bool { return p.Load == load && !p.Alone })
@@ -134,8 +134,8 @@ func check(c *truth.Case, l *search.Limit, limit float64) (wrong []string) {
 	return wrong
 }
 
-// find names only what it measured, on servers whose limits are known. make test-find
-// runs all of them, many times, with other parameters.
+// find reports only measured loads, on servers with known limits. make test-find
+// runs all servers, many times, with other parameters.
 func TestFind(t *testing.T) {
 	const parameters = 77
 	for _, c := range truth.Queues(parameters) {
@@ -175,9 +175,9 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestFindTable prints the table of docs/find.md: SEEDS searches on each server, with
-// parameters and seeds from FIRST on. CASE selects some, and ENGINES takes the
-// simulated engines.
+// TestFindTable prints the table of docs/find.md: SEEDS searches on each server,
+// with parameters and seeds from FIRST on. CASE selects servers, and ENGINES
+// selects the simulated engines.
 func TestFindTable(t *testing.T) {
 	if os.Getenv("SEEDS") == "" {
 		t.Skip("make test-find")
@@ -207,7 +207,7 @@ func tabulate(t *testing.T, c *truth.Case, n, first int) {
 		r.add(&limits[i], limit, len(wrong) > 0)
 		t.Logf("   %s %v", limits[i].Sentence, wrong)
 	}
-	sweep := 0.0 // ten levels of 1,000 requests at a tenth, two tenths, ... and all of what it serves
+	sweep := 0.0 // ten levels of 1,000 requests at 10 %, 20 %, ... and 100 % of its capacity
 	for i := range 10 {
 		sweep += 1000 / (most * float64(i+1) / 10)
 	}
@@ -215,7 +215,7 @@ func tabulate(t *testing.T, c *truth.Case, n, first int) {
 		100*math.Sqrt(r.squares/float64(max(r.named, 1))), 100*r.worst, r.inside, r.none, r.undecided, r.wrong, median(r.requests), median(r.times), median(r.times)/sweep)
 }
 
-// known is the limit of a case, 0 if there is none, and what it serves at all.
+// known returns the limit of a case, or 0 if there is none, and its capacity.
 func known(t *testing.T, c *truth.Case, first int) (limit, most float64) {
 	t.Helper()
 	const seeds = 2

@@ -9,16 +9,16 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"tacho"
-	"tacho/pace"
-	"tacho/predict"
-	"tacho/route"
-	"tacho/search"
-	"tacho/sim/step"
-	"tacho/workload"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/predict"
+	"github.com/tacho-bench/tacho/internal/route"
+	"github.com/tacho-bench/tacho/internal/search"
+	"github.com/tacho-bench/tacho/pace"
+	"github.com/tacho-bench/tacho/sim/step"
+	"github.com/tacho-bench/tacho/workload"
 )
 
-// Server makes a server of the case for one level.
+// Server creates a server of the case for one level.
 func (c *Case) Server(seed uint64) (predict.Server, error) {
 	switch {
 	case c.Still != nil:
@@ -37,8 +37,9 @@ func (c *Case) Server(seed uint64) (predict.Server, error) {
 	return predict.NewFleet(predict.FleetPlan{Engines: []predict.Engine{{Profile: profile, Count: 1}}, Policy: policy, Seed: seed})
 }
 
-// Limit is the highest load that keeps the SLO in the long run, found by bisection
-// with this number of requests at each load. It is 0 if Top/50 does not keep the SLO.
+// Limit is the highest load that meets the SLO in the long run. It is found by
+// bisection with the given number of requests at each load. Limit returns 0 if
+// Top/50 does not meet the SLO.
 func (c *Case) Limit(requests int, seed uint64) (float64, error) {
 	const roughly = 10 // a first bisection with fewer requests narrows the range
 	if holds, err := c.Holds(c.Top/50, requests/roughly, seed); err != nil || !holds {
@@ -51,7 +52,7 @@ func (c *Case) Limit(requests int, seed uint64) (float64, error) {
 	return c.bisect(about/1.2, about*1.2, 0.001, requests, seed)
 }
 
-// bisect finds the limit between two loads, to within a part of it.
+// bisect finds the limit between two loads, with relative precision within.
 func (c *Case) bisect(low, high, within float64, requests int, seed uint64) (float64, error) {
 	for high/low > 1+within {
 		middle := math.Sqrt(low * high)
@@ -68,7 +69,7 @@ func (c *Case) bisect(low, high, within float64, requests int, seed uint64) (flo
 	return math.Sqrt(low * high), nil
 }
 
-// Holds says whether a load keeps the SLO in the long run.
+// Holds reports whether a load meets the SLO in the long run.
 func (c *Case) Holds(load float64, requests int, seed uint64) (bool, error) {
 	goals, err := search.ParseSLO(c.SLO)
 	if err != nil {
@@ -83,7 +84,7 @@ func (c *Case) Holds(load float64, requests int, seed uint64) (bool, error) {
 	return !missed, err
 }
 
-// run offers a load for long.
+// run applies a load for many requests.
 func (c *Case) run(load float64, requests int, seed uint64, sink tacho.Sink) error {
 	server, err := c.Server(seed)
 	if err != nil {
@@ -111,14 +112,14 @@ func (c *Case) run(load float64, requests int, seed uint64, sink tacho.Sink) err
 	return predict.Run(context.Background(), stage, sink)
 }
 
-// A tally leaves out the first requests, which see an empty server.
+// A tally skips the first requests, which see an empty server.
 type tally struct {
 	*search.Tally
 	skip uint64
 	all  int
 }
 
-// errLost ends a run in which a goal is missed whatever comes.
+// errLost ends a run early if a goal can no longer be met.
 var errLost = errors.New("a goal is missed")
 
 // Add implements tacho.Sink.
@@ -132,7 +133,7 @@ func (t *tally) Add(r *tacho.Record) error {
 	return nil
 }
 
-// lengths are requests of random lengths and no content.
+// lengths is a source of requests with random lengths and no content.
 type lengths struct {
 	n, seed       uint64
 	input, output workload.Length
@@ -152,8 +153,8 @@ func (l *lengths) Session(i uint64) (tacho.Session, error) {
 // Close implements tacho.Sink.
 func (t *tally) Close() error { return nil }
 
-// Most is how many requests per second the server serves at all: the middle half of
-// many that come much faster.
+// Most is the capacity of the server in requests/s, measured over the middle half
+// of many requests that arrive much faster.
 func (c *Case) Most(seed uint64) (float64, error) {
 	const requests, times = 4000, 3
 	open := *c
@@ -163,10 +164,10 @@ func (c *Case) Most(seed uint64) (float64, error) {
 		return 0, err
 	}
 	n := len(ends.at)
-	return min(float64(n/2)/(ends.at[3*n/4]-ends.at[n/4]).Seconds(), c.Top), nil // a batch may end all at one time
+	return min(float64(n/2)/(ends.at[3*n/4]-ends.at[n/4]).Seconds(), c.Top), nil // a batch may end at a single time
 }
 
-// ends notes when requests ended that were served.
+// ends records when successful requests ended.
 type ends struct{ at []time.Duration }
 
 // Add implements tacho.Sink.

@@ -6,38 +6,39 @@ import (
 	"net/http"
 	"time"
 
-	"tacho/predict"
-	"tacho/sim/step"
+	"github.com/tacho-bench/tacho/internal/predict"
+	"github.com/tacho-bench/tacho/sim/step"
 )
 
-// A Queue serves requests first come, first served, in hidden times. What is 0 or
-// nil does not happen.
+// A Queue serves requests in order of arrival, with service times unknown to the
+// client. A field has no effect if it is 0 or nil.
 type Queue struct {
 	Slots   int
 	Service time.Duration // mean
-	Sigma   float64       // of the logarithm of the service time; 0: all are equal
+	Sigma   float64       // of the logarithm of the service time; constant if 0
 
-	Room     int           // requests that may wait; the others get 503
-	Rate     float64       // requests/s of a token bucket; the others get 429
-	Bucket   float64       // requests that it holds
-	Window   int           // requests in any second; the others get 429
-	Fail     float64       // share of requests that get 500
-	Stall    time.Duration // the server stands still for so long ...
-	Every    time.Duration // ... in each of these
-	Leak     float64       // service times grow by this share with each 1,000 requests
-	MaxSlots int           // slots after requests had to wait for all of ScaleAfter
+	Room     int           // maximum queue length; a request gets 503 if the queue is full
+	Rate     float64       // requests/s of a token bucket; a request gets 429 if the bucket is empty
+	Bucket   float64       // capacity of the token bucket in requests
+	Window   int           // maximum requests in any second; further requests get 429
+	Fail     float64       // fraction of requests answered with 500
+	Stall    time.Duration // the server stalls for this long ...
+	Every    time.Duration // ... once per period
+	Leak     float64       // relative growth of service times per 1,000 requests
+	MaxSlots int           // slots after requests have been waiting for all of Scale
 	Scale    time.Duration
-	Cold     int // first requests that take Warmup longer
+	Cold     int // number of first requests delayed by Warmup
 	Warmup   time.Duration
 }
 
-// A history is what a server remembers between probes.
+// A history is the state of a server between probes.
 type history struct {
 	served int
 	slots  int
 }
 
-// Servers returns a maker of servers that share a history, one for each level.
+// Servers returns a constructor of servers with a common history, one for each
+// level.
 func (q Queue) Servers() func(seed uint64) predict.Server {
 	past := &history{slots: q.Slots}
 	return func(seed uint64) predict.Server {
@@ -53,9 +54,9 @@ type queue struct {
 	rng     *rand.Rand
 	busy    int
 	waiting []*job
-	since   time.Duration   // from when on there were always requests that wait
+	since   time.Duration   // since when requests have been waiting without interruption
 	tokens  float64         // in the bucket
-	filled  time.Duration   // when they were counted
+	filled  time.Duration   // when tokens was updated
 	recent  []time.Duration // arrivals in the last second
 	phase   time.Duration   // of the stalls
 }
@@ -79,7 +80,7 @@ func (s *queue) Add(now time.Duration, r *step.Request) error {
 	return nil
 }
 
-// limited says whether the rate limiter refuses a request.
+// limited reports whether the rate limiter refuses a request.
 func (s *queue) limited() bool {
 	if s.Rate > 0 {
 		s.tokens = min(s.tokens+s.Rate*(s.now-s.filled).Seconds(), s.Bucket)
@@ -128,7 +129,7 @@ func (s *queue) serve(j *job) {
 		took += s.Warmup.Seconds()
 	}
 	n := max(j.MaxNew, 2)
-	for i := range n { // the first at once, the last at the end
+	for i := range n { // the first immediately, the last at the end
 		j.tokens = append(j.tokens, s.after(took*float64(i)/float64(n-1)))
 	}
 	s.at(j.tokens[n-1], func(deliver func(*step.Emission)) {
@@ -138,7 +139,7 @@ func (s *queue) serve(j *job) {
 	})
 }
 
-// after is the time when so much work is done that begins now.
+// after returns when work that begins now is done.
 func (s *queue) after(work float64) time.Duration {
 	t, left := s.now, time.Duration(work*float64(time.Second))
 	if s.Stall == 0 {
@@ -146,7 +147,7 @@ func (s *queue) after(work float64) time.Duration {
 	}
 	for {
 		into := (t + s.phase) % s.Every
-		if into < s.Stall { // it stands still at the beginning of each period
+		if into < s.Stall { // each period begins with a stall
 			t += s.Stall - into
 			into = s.Stall
 		}

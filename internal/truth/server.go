@@ -1,8 +1,8 @@
-// Package truth has servers whose limits are known: queues with hidden service
+// Package truth contains servers with known limits: queues with hidden service
 // times, batching engines, rate limiters, finite queues, and servers that fail,
 // stall, leak, scale or warm up. They share no code with the simulated engine.
-// Tests run the commands against them in virtual time, with parameters drawn from
-// a seed, and compare the answers with long runs.
+// Tests run the commands against them in virtual time, with parameters drawn from a
+// seed, and compare the results with long runs.
 package truth
 
 import (
@@ -10,16 +10,16 @@ import (
 	"net/http"
 	"time"
 
-	"tacho/predict"
-	"tacho/sim/step"
+	"github.com/tacho-bench/tacho/internal/predict"
+	"github.com/tacho-bench/tacho/sim/step"
 )
 
 // A job is a request at a server.
 type job struct {
 	step.Request
 	came   time.Duration
-	tokens []time.Duration // when each token came out
-	gone   bool            // the client gave up
+	tokens []time.Duration // times of the tokens
+	gone   bool            // the client cancelled the request
 }
 
 // An event happens at a server at a time.
@@ -29,7 +29,8 @@ type event struct {
 	do    func(deliver func(*step.Emission))
 }
 
-// agenda is a heap of events. Embedding it gives a server Next and Advance.
+// agenda is a heap of events. Embedding an agenda gives a server the methods Next
+// and Advance.
 type agenda struct {
 	events []event
 	order  uint64
@@ -68,7 +69,7 @@ func (a *agenda) Cancel(_ time.Duration, id uint64) []time.Duration {
 	return nil
 }
 
-// accept notes a request.
+// accept registers a request.
 func (a *agenda) accept(now time.Duration, r *step.Request) *job {
 	if a.jobs == nil {
 		a.jobs = map[uint64]*job{}
@@ -78,7 +79,7 @@ func (a *agenda) accept(now time.Duration, r *step.Request) *job {
 	return j
 }
 
-// finish delivers the whole answer of a job, whose last token came out now.
+// finish delivers the whole answer of a job whose last token was generated now.
 func (a *agenda) finish(j *job, deliver func(*step.Emission)) {
 	delete(a.jobs, j.ID)
 	if j.gone {
@@ -87,12 +88,12 @@ func (a *agenda) finish(j *job, deliver func(*step.Emission)) {
 	last := len(j.tokens) - 1
 	first := j.tokens[0]
 	deliver(&step.Emission{
-		ID: j.ID, Of: j.Of, At: j.tokens[last], Made: j.tokens[last], Tokens: 1, Earlier: j.tokens[:last], First: true, Last: true,
+		ID: j.ID, Owner: j.Owner, At: j.tokens[last], Made: j.tokens[last], Tokens: 1, Earlier: j.tokens[:last], First: true, Last: true,
 		Accepted: j.came, Queued: j.came, Admitted: first, FirstMade: first, Finish: step.FinishLength, Ends: j.tokens[last],
 	})
 }
 
-// refused is the answer of a server that does not serve a request.
+// refused is the error if a server rejects a request with a status.
 func refused(status int) error {
 	return &predict.RefusedError{Status: status, Message: http.StatusText(status)}
 }

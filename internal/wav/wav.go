@@ -1,16 +1,15 @@
-// Package wav knows how long a WAV file is.
+// Package wav computes the duration of WAV files.
 package wav
 
 import "encoding/binary"
 
-// Is says whether data begins as a WAV file does.
+// Is reports whether data starts with a WAV header.
 func Is(data []byte) bool {
 	return len(data) >= 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WAVE"
 }
 
-// Seconds is how long a WAV file is, by its chunks; 0 if they do not tell. A
-// file that was written to a pipe has no size of its data, which are then all
-// that follows.
+// Seconds returns the duration of a WAV file, or 0 if the chunks do not contain one. A file written to a pipe
+// stores no data size; then all remaining bytes are data.
 func Seconds(data []byte) float64 {
 	if !Is(data) {
 		return 0

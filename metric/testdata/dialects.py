@@ -1,4 +1,4 @@
-# What a tool's own code makes of requests: dialects.py TOOL < requests.json, run by the Python that has the tool.
+# Prints the metrics computed by a tool's own code: dialects.py TOOL < requests.json, run by the Python with the tool.
 import contextlib, json, sys, warnings
 
 warnings.simplefilter("ignore")
@@ -35,7 +35,7 @@ def sglang():
         o.latency = (r["events"][-1][0] - r["start"]) / 1e9
         o.itl = []
         for (a, _), (b, n) in zip(r["events"], r["events"][1:]):
-            o.itl.extend([(b - a) / 1e9 / n] * n)  # as its request function for /generate does
+            o.itl.extend([(b - a) / 1e9 / n] * n)  # like its request function for /generate
         outputs.append(o)
         rows.append(SimpleNamespace(prompt_len=r["input"], text_prompt_len=r["input"], vision_prompt_len=0))
     tokenizer = SimpleNamespace(encode=lambda text, add_special_tokens=False: [])

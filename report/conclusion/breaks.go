@@ -1,22 +1,21 @@
 package conclusion
 
 import (
-	"fmt"
 	"math"
 
-	"tacho/metric"
+	"github.com/tacho-bench/tacho/metric"
 )
 
-// failureMetric is the metric of a Break that is no latency.
+// failureMetric is the metric of a Break caused by failed requests instead of a latency.
 const failureMetric = "failures"
 
-// mostFailed is the share of failed requests above which failures break a level that
-// keeps every limit.
-const mostFailed = 1 - goodShare
+// maxFailedShare is the share of failed requests above which a level is broken by failures,
+// even if it keeps every latency limit.
+const maxFailedShare = 1 - goodShare
 
-// breaks is the metric that a level misses most: of those with a limit, the one that
-// is the largest multiple of its limit; otherwise TTFT, or E2EL if there are no
-// tokens. It is nil if no metric is known.
+// breaks returns the metric that level i misses most. If there are SLOs, this is the
+// metric with the largest ratio of value to limit. Without SLOs it is TTFT, or E2EL if
+// there are no tokens. breaks returns nil if no metric is known.
 func (k *climb) breaks(i int) *Break {
 	s := k.at(i)
 	var worst *Break
@@ -32,7 +31,7 @@ func (k *climb) breaks(i int) *Break {
 	}
 	failed := float64(s.Failed) / float64(max(s.Ended(), 1))
 	if worst != nil {
-		if worst.Value <= worst.Limit && failed > mostFailed {
+		if worst.Value <= worst.Limit && failed > maxFailedShare {
 			return &Break{Metric: failureMetric, Statistic: "share", Value: failed}
 		}
 		return worst
@@ -45,7 +44,7 @@ func (k *climb) breaks(i int) *Break {
 	return nil
 }
 
-// tailBreak is the tail of a metric; nil if it is not known.
+// tailBreak returns the tail of a metric, or nil if the tail is unknown.
 func tailBreak(m *metric.Metric, s *metric.Summary) *Break {
 	if m == nil || s.Dist(m).Stats == nil {
 		return nil
@@ -53,12 +52,12 @@ func tailBreak(m *metric.Metric, s *metric.Summary) *Break {
 	name, of := tailOf(m, []*metric.Summary{s})
 	v := of(s)
 	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return nil // results of other tools do not always have it
+		return nil // results of other tools may lack the percentile
 	}
 	return &Break{Metric: m.Name, Statistic: name, Value: v, Unit: string(m.Unit)}
 }
 
-// untried says which loads next to the first n levels were not tried.
+// untried names the loads next to the first n levels that were not tried.
 func (k *climb) untried(n int) string {
 	switch {
 	case n == 0:
@@ -68,12 +67,12 @@ func (k *climb) untried(n int) string {
 	case n == len(k.places):
 		return "no load above " + k.words(n-1) + " was tried"
 	case k.option != "request-rate" && k.load[n]-k.load[n-1] <= 1:
-		return "" // there is no load between them
+		return "" // no load lies between two consecutive integers
 	}
-	return fmt.Sprintf("no load between %s and %s was tried", Brief(k.load[n-1]), k.words(n))
+	return "no load between " + loadRange(k.option, Brief(k.load[n-1]), Brief(k.load[n])) + " was tried"
 }
 
-// invalidAbove says whether an INVALID level has more load than a level.
+// invalidAbove reports whether there is an INVALID level with more load than level i.
 func (k *climb) invalidAbove(i int) bool {
 	for j := range k.all {
 		l := &k.all[j]

@@ -6,36 +6,39 @@ import (
 	"slices"
 	"strings"
 
-	"tacho/metric"
-	"tacho/outcome"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
-// A climb is levels of rising load.
+// A climb is a sequence of levels with rising load.
 type climb struct {
 	levels []outcome.Level
-	places []int // in levels, by rising load
+	places []int // indices in levels, by rising load
 	option string
 	load   []float64
-	origin []int // of each of levels, its place in the run
+	origin []int // for each of levels, its index in the run
 	all    []outcome.Level
 }
 
 func (k *climb) at(i int) *metric.Summary { return &k.levels[k.places[i]].Summary }
 
-// words are the load of a level.
-func (k *climb) words(i int) string { return loadOf(k.option, Brief(k.load[i])) }
+// words returns the load of level i as it reads in a sentence.
+func (k *climb) words(i int) string { return inSentence(k.name(i)) }
 
-// loadAt is a level and what it served.
+// name returns the name of the load of level i.
+func (k *climb) name(i int) string { return loadOf(k.option, Brief(k.load[i])) }
+
+// loadAt returns level i and its throughput.
 func (k *climb) loadAt(i int) *Load {
-	return loadServed(k.origin[k.places[i]], k.words(i), k.at(i))
+	return loadServed(k.origin[k.places[i]], k.name(i), k.at(i))
 }
 
-// loadServed is a level at its place in the run, and what it served.
+// loadServed returns the level at index place of the run, with its throughput.
 func loadServed(place int, name string, s *metric.Summary) *Load {
 	return &Load{Level: place, Name: name, Requests: s.Ended(), RequestsPerS: s.Throughput.RequestsPerS, OutputTokensPerS: s.Throughput.OutputTokensPerS}
 }
 
-// keptUp is how many levels keep up, from the lowest on.
+// keptUp returns the number of levels, from the lowest, at which the server keeps up.
 func (k *climb) keptUp() int {
 	good, _ := outcome.Knee(k.levels)
 	if good == nil {
@@ -44,11 +47,10 @@ func (k *climb) keptUp() int {
 	return 1 + slices.Index(k.places, *good)
 }
 
-// goodShare is the part of the requests that keeps the conditions of goodput, by
-// which a level holds them.
+// goodShare is the share of requests within the SLO from which a level holds the SLO.
 const goodShare = 0.99
 
-// keptSLO is how many levels hold what every request is to keep, from the lowest on.
+// keptSLO returns the number of levels, from the lowest, within the SLO of each request.
 func (k *climb) keptSLO() int {
 	for i := range k.places {
 		s := k.at(i)
@@ -59,10 +61,11 @@ func (k *climb) keptSLO() int {
 	return len(k.places)
 }
 
-// hasSLO says whether the run has limits for its requests.
+// hasSLO reports whether the run sets an SLO for its requests.
 func (k *climb) hasSLO() bool { return len(k.at(0).Config.Goodput) > 0 }
 
-// kept is how many levels are well, from the lowest on.
+// kept returns the number of levels, from the lowest, within the SLO. Without an SLO it
+// counts the levels at which the server keeps up.
 func (k *climb) kept() int {
 	if k.hasSLO() {
 		return k.keptSLO()
@@ -70,8 +73,8 @@ func (k *climb) kept() int {
 	return k.keptUp()
 }
 
-// verdict is the worst of the levels that hold, and of the levels beyond them without
-// their findings: that a server falls behind above its limit is the conclusion, and no
+// verdict returns the worst verdict of the levels. Levels above the limit count without
+// their findings, because a server that falls behind there is the conclusion and not a
 // doubt about it.
 func (k *climb) verdict() metric.Severity {
 	levels := make([]outcome.Level, len(k.places))
@@ -84,7 +87,8 @@ func (k *climb) verdict() metric.Severity {
 	return worst(levels)
 }
 
-// conclude says up to which load all is well, and what comes beyond it.
+// conclude fills in the highest load within the goal, and the metric that breaks above
+// it.
 func (k *climb) conclude(c *Conclusion) {
 	n := k.kept()
 	c.Goal = k.goal(n)
@@ -93,9 +97,9 @@ func (k *climb) conclude(c *Conclusion) {
 		c.Missed, c.Breaks = k.loadAt(n), k.breaks(n)
 	}
 	if n == 0 {
-		text := "Falls behind already at "
+		text := "Falls behind even at "
 		if k.hasSLO() {
-			text = "Misses " + c.Goal + " already at "
+			text = "Misses " + c.Goal + " even at "
 		}
 		c.Text = []string{text + k.words(0) + k.beyond(0, "; ") + "."}
 		return
@@ -108,19 +112,19 @@ func (k *climb) conclude(c *Conclusion) {
 	if c.Held.OutputTokensPerS > 0 {
 		served += ", " + Brief(c.Held.OutputTokensPerS) + " tok/s"
 	}
-	text := fmt.Sprintf("Holds %s up to %s (%s)", c.Goal, c.Held.Name, served)
+	text := fmt.Sprintf("Holds %s up to %s (%s)", c.Goal, inSentence(c.Held.Name), served)
 	switch {
 	case c.Missed == nil && k.invalidAbove(n-1):
-		text += ", the highest load with a usable result: it may take more."
+		text += ", the highest load with a usable result; the limit may be higher."
 	case c.Missed == nil:
-		text += ", the highest load that was tried: it may take more."
+		text += ", the highest load tried; the limit may be higher."
 	default:
-		text += k.beyond(n, "; beyond that ") + "."
+		text += k.beyond(n, "; above that ") + "."
 	}
 	c.Text = []string{text}
 }
 
-// goal is what the first n levels hold.
+// goal describes the goal of the first n levels.
 func (k *climb) goal(n int) string {
 	if slos := k.at(0).Config.Goodput; len(slos) > 0 {
 		s := k.at(max(n-1, 0))
@@ -132,11 +136,11 @@ func (k *climb) goal(n int) string {
 	if m, name, limit := k.bound(n); m != nil {
 		return strings.ToUpper(m.Name) + name + " < " + Millis(limit)
 	}
-	return "its pace"
+	return "the offered load"
 }
 
-// bound is a round number that the tail of the first n levels stays below; nil
-// if no latency is known.
+// bound returns a round number above the tail latency of the first n levels. The metric
+// is nil if no latency is known.
 func (k *climb) bound(n int) (m *metric.Metric, name string, limit float64) {
 	var levels []*metric.Summary
 	for i := range n {
@@ -146,7 +150,7 @@ func (k *climb) bound(n int) (m *metric.Metric, name string, limit float64) {
 		if n == 0 || slices.ContainsFunc(levels, func(s *metric.Summary) bool { return s.Dist(m).Stats == nil }) {
 			continue
 		}
-		name, _ := tailOf(m, levels[n-1:]) // of the level that the claim is about
+		name, _ := tailOf(m, levels[n-1:]) // the claim is about the last of them
 		highest := 0.0
 		for i := range levels {
 			_, of := tailOf(m, levels[i:i+1])
@@ -159,8 +163,8 @@ func (k *climb) bound(n int) (m *metric.Metric, name string, limit float64) {
 	return nil, "", 0
 }
 
-// Limit is the SLO that levels hold up to their knee, as tacho find takes it; empty
-// if there is no knee.
+// Limit returns the SLO that levels hold up to their knee, in the syntax of tacho find.
+// Limit is empty if there is no knee.
 func Limit(levels []outcome.Level) string {
 	k := climb{levels: levels}
 	k.places, k.option, k.load = outcome.Ladder(levels)
@@ -174,7 +178,7 @@ func Limit(levels []outcome.Level) string {
 	return m.Name + ":p99<" + strings.ReplaceAll(Millis(limit), " ", "")
 }
 
-// roundUp is the next of 1, 1.5, 2, 3, 5, 7 times a power of ten.
+// roundUp returns the next of 1, 1.5, 2, 3, 5 and 7 times a power of ten above v.
 func roundUp(v float64) float64 {
 	tens := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, step := range []float64{1, 1.5, 2, 3, 5, 7} {
@@ -201,14 +205,13 @@ func sloWords(slos []metric.SLO) string {
 	return strings.Join(out, ", ")
 }
 
-// waits say what the time is spent on beyond the knee, by the key of the part that
-// limits.
+// waits describes the bottleneck above the knee, by the key of the stage.
 var waits = map[string]string{
 	"server_queue": "requests queue in the server", "front_end": "the server's front end is the limit", "client": "requests wait in the client",
 	"network": "the network is the limit",
 }
 
-// beyond says what becomes of a level that is too much.
+// beyond describes the effects of too much load at level i.
 func (k *climb) beyond(i int, before string) string {
 	s := k.at(i)
 	var words []string
@@ -218,9 +221,9 @@ func (k *climb) beyond(i int, before string) string {
 	if s.Where != nil && waits[s.Where.Bottleneck] != "" {
 		words = append(words, waits[s.Where.Bottleneck])
 	} else if sent := k.levels[k.places[i]].Offered(); sent > 0 && s.Throughput.RequestsPerS < 0.9*sent {
-		words = append(words, fmt.Sprintf("the server falls behind, with %s of %s req/s served", Brief(s.Throughput.RequestsPerS), Brief(sent)))
+		words = append(words, fmt.Sprintf("the server serves only %s of %s req/s", Brief(s.Throughput.RequestsPerS), Brief(sent)))
 	} else if sent == 0 && i > 0 && i == k.keptUp() {
-		words = append(words, "more at once gains "+gained(k.at(i-1), s))
+		words = append(words, "more load adds "+gained(k.at(i-1), s)+" throughput")
 	}
 	if b := k.breaks(i); b != nil && b.Metric != failureMetric {
 		words = append(words, fmt.Sprintf("%s %s is %s at %s", strings.ToUpper(b.Metric), b.Statistic, inUnit(b.Value, b.Unit), k.words(i)))
@@ -231,17 +234,17 @@ func (k *climb) beyond(i int, before string) string {
 	return before + strings.Join(words, ", and ")
 }
 
-// gained says how little more a level serves than the one before.
+// gained returns by how much the throughput of a level exceeds the level before.
 func gained(before, s *metric.Summary) string {
 	percent := 100 * (s.Throughput.RequestsPerS/before.Throughput.RequestsPerS - 1)
 	if percent < 0.5 {
-		return "nothing"
+		return "no"
 	}
 	return fmt.Sprintf("%.0f %%", percent)
 }
 
-// Mark is the place in levels of the highest load that is well, and what it is
-// called; -1 if there is none.
+// Mark returns the index in levels of the highest load within the goal, and the name of
+// its mark. The index is -1 if every load misses the goal.
 func Mark(levels []outcome.Level) (place int, name string) {
 	c := OfLevels(levels)
 	if c.Held == nil {

@@ -1,84 +1,91 @@
-// Package conclusion says what a run came to, as data and in sentences. The
-// terminal, the page, the list of runs and the files all have it from here, so
-// they cannot disagree.
+// Package conclusion draws the conclusion of a run, as data and in sentences. The
+// terminal, the page, the list of runs and the files all take it from here, so they
+// cannot disagree.
 //
-// INVALID levels support no conclusion. A conclusion that rests on DEGRADED levels
-// says so. No percentile is claimed of fewer requests than it takes.
+// INVALID levels support no conclusion. A conclusion from DEGRADED levels is marked
+// DEGRADED. A percentile is claimed only if there are enough requests for it.
 package conclusion
 
 import (
 	"fmt"
 	"slices"
 
-	"tacho/metric"
-	"tacho/outcome"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
-// A Conclusion is what a run came to.
+// A Conclusion is the result of a run in short.
 type Conclusion struct {
-	// Verdict is the worst of the levels that the conclusion rests on; INVALID if no
-	// level supports one.
+	// Verdict is the worst verdict of the levels behind the conclusion. It is INVALID if
+	// no level supports a conclusion.
 	Verdict metric.Severity `json:"verdict"`
-	Goal    string          `json:"goal,omitempty"`     // what Held holds, such as "TTFT p99 < 500 ms"
-	Held    *Load           `json:"held,omitempty"`     // the highest load that holds the goal
-	Missed  *Load           `json:"missed,omitempty"`   // the next load that was tried; nil if there was none, and for a search
-	Breaks  *Break          `json:"breaks,omitempty"`   // what is worst at Missed
-	Untried string          `json:"untried,omitempty"`  // the loads next to Held that were not tried
+	Goal    string          `json:"goal,omitempty"`     // goal of Held, such as "TTFT p99 < 500 ms"
+	Held    *Load           `json:"held,omitempty"`     // the highest load within the goal
+	Missed  *Load           `json:"missed,omitempty"`   // the next load tried; nil if there was none, and for a search
+	Breaks  *Break          `json:"breaks,omitempty"`   // worst metric at Missed
+	Untried string          `json:"untried,omitempty"`  // loads next to Held that were not tried
 	LeftOut []string        `json:"left_out,omitempty"` // INVALID levels
-	// Evidence is what the claim about Held, or about the level that serves most, rests on.
+	// Evidence counts the requests behind the claim about Held, or about the level with
+	// the highest throughput.
 	Evidence *Evidence `json:"evidence,omitempty"`
 	// Text is the conclusion in sentences.
 	Text []string `json:"text"`
+	// Headline is the conclusion in one sentence and three numbers.
+	Headline Headline `json:"headline"`
+
+	best *Load // the level with the highest throughput, if the levels are no series of loads
 }
 
-// A Load is a level and what it served.
+// A Load is a level and its throughput.
 type Load struct {
-	Level            int     `json:"level"` // its place in the run
-	Name             string  `json:"name"`  // "8 requests at a time"
+	Level            int     `json:"level"` // index in the run
+	Name             string  `json:"name"`  // "concurrency 8"
 	Requests         int     `json:"requests"`
 	RequestsPerS     float64 `json:"requests_per_s"`
 	OutputTokensPerS float64 `json:"output_tokens_per_s,omitempty"`
 }
 
-// A Break is the metric that breaks at a load that is too high, and its value there.
+// A Break is the metric that breaks if the load is too high, and its value there.
 type Break struct {
 	Metric    string  `json:"metric"`    // "ttft"; "failures" if too many requests fail
 	Statistic string  `json:"statistic"` // "p99", "max"; "share" of failures
 	Value     float64 `json:"value"`
 	Unit      string  `json:"unit,omitempty"`  // "ms"; a share has none
-	Limit     float64 `json:"limit,omitempty"` // of the SLO, in the same unit; 0 is none
+	Limit     float64 `json:"limit,omitempty"` // limit of the SLO in the same unit; 0 if there is none
 }
 
-// Evidence is how many requests a claim rests on.
+// Evidence counts the requests behind a claim.
 type Evidence struct {
 	Requests  int `json:"requests"`
-	Effective int `json:"effective_samples,omitempty"` // independent requests that would tell as much; 0 is not known
+	Effective int `json:"effective_samples,omitempty"` // effective sample size; 0 if unknown
 }
 
 // Of draws the conclusion of a run.
 func Of(run *outcome.Run) Conclusion {
 	for _, n := range run.Notes {
 		if outcome.IsLimit(n) {
-			return finished(ofSearch(n.Text, run))
+			return finished(ofSearch(n.Text, run), run.Levels)
 		}
 	}
 	return OfLevels(run.Levels)
 }
 
-// OfLevels draws the conclusion of some levels.
-func OfLevels(levels []outcome.Level) Conclusion { return finished(ofLevels(levels)) }
+// OfLevels draws the conclusion of levels.
+func OfLevels(levels []outcome.Level) Conclusion { return finished(ofLevels(levels), levels) }
 
-// finished says the verdict first and the levels that were left out last.
-func finished(c Conclusion) Conclusion {
+// finished puts the verdict before the first sentence, appends the excluded levels and
+// fills in the headline.
+func finished(c Conclusion, levels []outcome.Level) Conclusion {
 	if c.Verdict == metric.Degraded || c.Verdict == metric.Predicted {
 		c.Text[0] = string(c.Verdict) + ": " + c.Text[0]
 	}
 	if len(c.LeftOut) > 0 && c.Verdict != metric.Invalid {
-		c.Text = append(c.Text, "INVALID and left out: "+someOf(c.LeftOut)+".")
+		c.Text = append(c.Text, "Excluded because INVALID: "+someOf(c.LeftOut)+".")
 	}
 	for i := range c.Text {
 		c.Text[i] = clip(c.Text[i], mostSentence)
 	}
+	c.Headline = headline(&c, levels)
 	return c
 }
 
@@ -109,16 +116,18 @@ func ofLevels(levels []outcome.Level) Conclusion {
 		c.Verdict = k.verdict()
 		c.Text = append(c.Text, failures(usable)...)
 	} else {
-		var best *metric.Summary
-		if best, c.Text = serves(usable, len(levels)); best.Completed > 0 {
-			c.Evidence = evidence(best)
+		var best int
+		best, c.Text = serves(usable, len(levels))
+		if l := &usable[best]; l.Summary.Completed > 0 {
+			c.Evidence = evidence(&l.Summary)
+			c.best = loadServed(all.places[best], named(l), &l.Summary)
 		}
 	}
 	return c
 }
 
-// worst is the worst verdict of some levels. A prediction is one whatever else is
-// known of it.
+// worst returns the worst verdict of levels. PREDICTED outranks all others, because a
+// prediction stays a prediction with any other flaw.
 func worst(levels []outcome.Level) metric.Severity {
 	order := []metric.Severity{metric.Unjudged, metric.Valid, metric.Degraded, metric.Invalid, metric.Predicted}
 	out := order[0]
@@ -140,7 +149,7 @@ func leftOut(levels []outcome.Level) (out []string) {
 	return out
 }
 
-// nothing says that no level supports a conclusion, and the first reason.
+// nothing is the conclusion if no level supports one, with the first reason.
 func nothing(levels []outcome.Level) string {
 	for i := range levels {
 		s := &levels[i].Summary
@@ -156,10 +165,10 @@ func nothing(levels []outcome.Level) string {
 	return "INVALID: nothing can be concluded."
 }
 
-// noSuccess is what there is to say if no request succeeded.
+// noSuccess is the sentence for a level without a successful request.
 func noSuccess(s *metric.Summary) string {
 	if s.Failed == 0 {
-		return fmt.Sprintf("None of %s requests had finished when the run was stopped.", whole(s.Requests))
+		return fmt.Sprintf("None of %s requests had finished when the run was stopped.", integer(s.Requests))
 	}
-	return fmt.Sprintf("None of %s requests succeeded.", whole(s.Requests))
+	return fmt.Sprintf("None of %s requests succeeded.", integer(s.Requests))
 }

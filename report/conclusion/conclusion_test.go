@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"tacho/metric"
-	"tacho/outcome"
-	"tacho/report/conclusion"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/report/conclusion"
 )
 
 // A tried is a level of a closed loop.
@@ -17,7 +17,7 @@ type tried struct {
 	served  float64 // requests/s
 	ttft    float64 // p99 and maximum, in ms
 	n       int     // requests
-	good    float64 // share that keeps the SLO; 0 is no SLO
+	good    float64 // share of requests within the SLO; 0 if there is no SLO
 	verdict metric.Severity
 }
 
@@ -28,7 +28,7 @@ func (l tried) level() outcome.Level {
 		Verdict:    metric.Verdict{Severity: l.verdict},
 	}
 	if l.verdict == metric.Invalid {
-		s.Verdict.Reasons = []metric.Reason{{Code: "x", Severity: metric.Invalid, Text: "the client did not run: give it more CPU"}}
+		s.Verdict.Reasons = []metric.Reason{{Code: "x", Severity: metric.Invalid, Text: "the client was not scheduled: give it more CPU"}}
 	}
 	if l.good > 0 {
 		s.Config.Goodput = []metric.SLO{{Metric: "ttft", LimitMillis: 500}}
@@ -51,43 +51,43 @@ func TestConclusions(t *testing.T) {
 	for name, c := range map[string]struct {
 		levels  []tried
 		verdict metric.Severity
-		held    int // its place; -1 is none
+		held    int // index of the highest level within the goal; -1 if none
 		want    string
 	}{
 		"all INVALID": {
 			[]tried{{1, 10, 50, 200, 0, bad}, {2, 20, 50, 200, 0, bad}},
 			bad, -1,
-			"INVALID: nothing can be concluded, because the client did not run: give it more CPU.",
+			"INVALID: nothing can be concluded, because the client was not scheduled: give it more CPU.",
 		},
 		"one INVALID": {
 			[]tried{{1, 10, 50, 200, 1, ok}, {2, 20, 90, 200, 1, bad}, {4, 40, 100, 200, 1, ok}, {8, 41, 900, 200, 0.2, ok}},
 			ok, 2,
-			"Holds TTFT < 500 ms for 99 % of the requests up to 4 requests at a time (40 req/s, 800 tok/s); beyond that more at once gains 2 %, and TTFT p99 is 900 ms at 8 requests at a time. INVALID and left out: 2 requests at a time.",
+			"Holds TTFT < 500 ms for 99 % of the requests up to concurrency 4 (40 req/s, 800 tok/s); above that more load adds 2 % throughput, and TTFT p99 is 900 ms at concurrency 8. Excluded because INVALID: concurrency 2.",
 		},
 		"the limit INVALID": {
 			[]tried{{1, 10, 50, 200, 1, ok}, {2, 20, 90, 200, 1, ok}, {4, 40, 100, 200, 1, bad}},
 			ok, 1,
-			"Holds TTFT < 500 ms for 99 % of the requests up to 2 requests at a time (20 req/s, 400 tok/s), the highest load with a usable result: it may take more. INVALID and left out: 4 requests at a time.",
+			"Holds TTFT < 500 ms for 99 % of the requests up to concurrency 2 (20 req/s, 400 tok/s), the highest load with a usable result; the limit may be higher. Excluded because INVALID: concurrency 4.",
 		},
 		"DEGRADED": {
 			[]tried{{1, 10, 50, 200, 0, ok}, {2, 20, 60, 200, 0, poor}, {4, 20, 200, 200, 0, ok}},
 			poor, 1,
-			"DEGRADED: Holds TTFT p99 < 70 ms up to 2 requests at a time (20 req/s, 400 tok/s); beyond that more at once gains nothing, and TTFT p99 is 200 ms at 4 requests at a time.",
+			"DEGRADED: Holds TTFT p99 < 70 ms up to concurrency 2 (20 req/s, 400 tok/s); above that more load adds no throughput, and TTFT p99 is 200 ms at concurrency 4.",
 		},
 		"few requests": {
 			[]tried{{1, 10, 50, 4, 0, ok}, {2, 20, 60, 8, 0, ok}},
 			ok, 1,
-			"Holds TTFT max < 70 ms up to 2 requests at a time (20 req/s, 400 tok/s), the highest load that was tried: it may take more.",
+			"Holds TTFT max < 70 ms up to concurrency 2 (20 req/s, 400 tok/s), the highest load tried; the limit may be higher.",
 		},
 		"few requests, SLO": {
 			[]tried{{1, 10, 50, 40, 1, ok}, {2, 20, 60, 40, 1, ok}},
 			ok, 1,
-			"Holds TTFT < 500 ms for each of 40 requests up to 2 requests at a time (20 req/s, 400 tok/s), the highest load that was tried: it may take more.",
+			"Holds TTFT < 500 ms for each of 40 requests up to concurrency 2 (20 req/s, 400 tok/s), the highest load tried; the limit may be higher.",
 		},
 		"misses": {
 			[]tried{{1, 10, 700, 200, 0.1, ok}, {2, 20, 900, 200, 0.1, ok}},
 			ok, -1,
-			"Misses TTFT < 500 ms for 99 % of the requests already at 1 request at a time; TTFT p99 is 700 ms at 1 request at a time.",
+			"Misses TTFT < 500 ms for 99 % of the requests even at concurrency 1; TTFT p99 is 700 ms at concurrency 1.",
 		},
 		"one level":           {[]tried{{1, 10, 50, 200, 0, ok}}, ok, -1, "Serves 10 requests/s, 200 output tokens/s, TTFT p50 is 25 ms and p99 50 ms."},
 		"one level, few":      {[]tried{{1, 10, 50, 20, 0, ok}}, ok, -1, "Serves 10 requests/s, 200 output tokens/s, TTFT p50 is 25 ms and max 50 ms."},
@@ -111,8 +111,8 @@ func TestConclusions(t *testing.T) {
 	}
 }
 
-// The conclusion and the verdict count failures among the same requests: canceled
-// ones are in neither.
+// The conclusion and the verdict give the same failure rate: neither counts canceled
+// requests.
 func TestFailuresHaveOneDenominator(t *testing.T) {
 	s := metric.Summary{Counts: metric.Counts{Requests: 171, Completed: 147, Failed: 13, Canceled: 11, DurationS: 10}, Throughput: &metric.Throughput{RequestsPerS: 14.7}}
 	s.Verdict = metric.JudgeBy(&s, []string{"failures"})
@@ -129,13 +129,13 @@ func TestNoSuccess(t *testing.T) {
 	for failed, want := range map[int]string{12: "None of 12 requests succeeded.", 0: "None of 12 requests had finished when the run was stopped."} {
 		s := metric.Summary{Counts: metric.Counts{Requests: 12, Failed: failed, Canceled: 12 - failed}, Throughput: &metric.Throughput{}}
 		if got := conclusion.OfLevels([]outcome.Level{{Summary: s}}); len(got.Text) == 0 || got.Text[0] != want {
-			t.Errorf("of %d failures it says %q, want %q", failed, got.Text, want)
+			t.Errorf("with %d failures: %q, want %q", failed, got.Text, want)
 		}
 	}
 }
 
-// The conclusion of a search is about the probe that held at the limit, wherever its
-// level is, and not about the last probe.
+// The conclusion of a search is about the probe that held at the limit, not about the
+// last probe.
 func TestSearchNamesTheProbeThatHeld(t *testing.T) {
 	r := noted(rates(nil, 2, 20, 5, 10))
 	r.HeldProbe = new(2)
@@ -146,6 +146,6 @@ func TestSearchNamesTheProbeThatHeld(t *testing.T) {
 	}
 	r.HeldProbe = nil
 	if held := conclusion.Of(&r).Held; held != nil {
-		t.Errorf("%+v held, and no probe did", held)
+		t.Errorf("%+v held, want none", held)
 	}
 }

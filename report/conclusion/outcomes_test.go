@@ -9,39 +9,39 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
-	"tacho/archive"
-	"tacho/metric"
-	"tacho/outcome"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/archive"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
 const ms = time.Millisecond
 
-// A load is one level that measure computes.
+// A load is one level computed by measure.
 type load struct {
 	flags   string // its name, such as "--request-rate 10"
 	rate    float64
 	users   int
 	n       int
 	ttft    time.Duration
-	slower  time.Duration // that each request takes longer than the one before
-	failing int           // one in so many fails; below 0, all but one in so many
-	cause   tacho.Cause   // why they fail
-	slo     float64       // of TTFT, in ms
+	slower  time.Duration // added to the latency with each request
+	failing int           // n > 0: one in n requests fails; n < 0: all but one in -n fail
+	cause   tacho.Cause   // cause of the failures
+	slo     float64       // limit of TTFT, in ms
 	set     func(*metric.Config)
-	verdict metric.Severity // instead of the one by the rules
+	verdict metric.Severity // replaces the verdict of the rules
 }
 
-// answer is how long a request of a load takes after its first token.
+// answer is the time from the first token to the last.
 const answer = 20 * ms
 
-// sent is when request i leaves: at a rate, in a closed loop, or with all others.
+// sent returns when request i is sent: at a rate, in a closed loop, or in a burst.
 func (l *load) sent(i int) time.Duration {
 	switch {
 	case l.rate > 0:
 		return time.Duration(float64(i) / l.rate * 1e9)
 	case l.users > 0:
-		return time.Duration(i/l.users)*(l.ttft+4*answer/5+13*ms/10) + time.Duration(i%l.users)*ms/10 // when the slowest of the round before is over
+		return time.Duration(i/l.users)*(l.ttft+4*answer/5+13*ms/10) + time.Duration(i%l.users)*ms/10 // after the slowest request of the previous round
 	}
 	return time.Duration(i) * ms / 100
 }
@@ -64,7 +64,6 @@ func (l *load) record(i int) *tacho.Record {
 	return r
 }
 
-// measure computes a level.
 func (l load) measure(index int) outcome.Level {
 	c := metric.DefaultConfig()
 	c.RequestRate, c.MaxConcurrency = l.rate, l.users
@@ -99,7 +98,7 @@ func run(loads ...load) outcome.Run {
 	return out
 }
 
-// rates are levels of an open loop; from the given one on, the server falls behind.
+// rates are levels of an open loop. From level behind on, the server falls behind.
 func rates(change func(i int, l *load), behind int, values ...float64) outcome.Run {
 	var all []load
 	for i, v := range values {
@@ -115,7 +114,7 @@ func rates(change func(i int, l *load), behind int, values ...float64) outcome.R
 	return run(all...)
 }
 
-// users are levels of a closed loop whose server can serve eight requests at a time.
+// users are levels of a closed loop. The server saturates at concurrency 8.
 func users(change func(i int, l *load), values ...int) outcome.Run {
 	var all []load
 	for i, v := range values {
@@ -131,20 +130,20 @@ func users(change func(i int, l *load), values ...int) outcome.Run {
 	return run(all...)
 }
 
-// verdicts gives levels these verdicts.
+// verdicts sets the verdict of each level.
 func verdicts(list ...metric.Severity) func(int, *load) {
 	return func(i int, l *load) { l.verdict = list[i] }
 }
 
-// noted is a run that searched for the limit of a server. Its first probe held.
+// noted adds the sentence of a search for the limit. The first probe held.
 func noted(r outcome.Run) outcome.Run {
 	r.HeldProbe = new(0)
 	r.Notes = append(r.Notes, outcome.LimitNote(found))
 	return r
 }
 
-// A told is a run by its name.
-type told struct {
+// A namedRun is a run and its name in the golden file.
+type namedRun struct {
 	name string
 	run  outcome.Run
 }
@@ -154,8 +153,8 @@ const (
 	found         = "Holds ttft:p99<500ms up to 14.2 req/s (13.6 to 14.8), ttft p99 misses it first."
 )
 
-// measured are runs of tacho, one for each outcome that is told differently.
-func measured() []told {
+// measured are runs of tacho, one for each conclusion that reads differently.
+func measured() []namedRun {
 	slo := func(limit float64) func(int, *load) { return func(_ int, l *load) { l.slo = limit } }
 	repeats := users(nil, 4, 4, 4)
 	for i := range repeats.Levels {
@@ -176,7 +175,7 @@ func measured() []told {
 	swept := rates(nil, 2, 5, 10, 20)
 	swept.Swept = "request-rate"
 	predicted := func(_ int, l *load) { l.set = func(c *metric.Config) { c.Predicted = true } }
-	return []told{
+	return []namedRun{
 		{"one level", run(load{rate: 20, n: 400, ttft: 30 * ms})},
 		{"rates, all kept", rates(nil, 9, 5, 10, 20)},
 		{"rates, falls behind", rates(nil, 2, 5, 10, 20)},
@@ -226,11 +225,11 @@ func measured() []told {
 	}
 }
 
-// others are the results of other tools that the repository has.
-func others(t *testing.T) (out []told) {
+// others are the results of other tools in the repository.
+func others(t *testing.T) (out []namedRun) {
 	t.Helper()
 	var names []string
-	for _, pattern := range []string{"../../archive/testdata/*/*", "../../testdata/seeds/*.txt"} {
+	for _, pattern := range []string{"../../internal/archive/testdata/*/*", "../../testdata/seeds/*.txt"} {
 		more, err := filepath.Glob(pattern)
 		if err != nil || len(more) == 0 {
 			t.Fatal(pattern, err)
@@ -252,9 +251,9 @@ func others(t *testing.T) (out []told) {
 		}
 		for i := range runs {
 			runs[i].Records = nil
-			out = append(out, told{fmt.Sprintf("%s, result %d", filepath.Base(key), i+1), runs[i]})
+			out = append(out, namedRun{fmt.Sprintf("%s, result %d", filepath.Base(key), i+1), runs[i]})
 		}
 	}
-	slices.SortFunc(out, func(a, b told) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(out, func(a, b namedRun) int { return strings.Compare(a.name, b.name) })
 	return out
 }

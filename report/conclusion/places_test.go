@@ -16,18 +16,18 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"tacho/compare"
-	"tacho/outcome"
-	"tacho/report"
-	"tacho/report/conclusion"
-	"tacho/store"
-	"tacho/ui"
+	"github.com/tacho-bench/tacho/internal/compare"
+	"github.com/tacho-bench/tacho/internal/ui"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/report"
+	"github.com/tacho-bench/tacho/report/conclusion"
+	"github.com/tacho-bench/tacho/store"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/conclusions.md")
 
-// Terminal, page, Markdown, JSON and the list of runs say the same of each run. The
-// golden file has the sentences side by side, for people to read.
+// The terminal, the page, Markdown, JSON and the list of runs show the same conclusion
+// of a run. The golden file shows the sentences side by side for review.
 func TestAllPlacesSayTheSame(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| run | verdict | conclusion | breaks | evidence | untried |\n|---|---|---|---|---|---|\n")
@@ -107,7 +107,7 @@ func render(t *testing.T, format string, r *outcome.Run) string {
 	return b.String()
 }
 
-// onTerminal is what the screen says below its curves, from the first sentence on.
+// onTerminal returns the conclusion on the screen, below the curves.
 func onTerminal(t *testing.T, r *outcome.Run, n int) []string {
 	t.Helper()
 	lines := strings.Split(render(t, report.Curve, r), "\n")
@@ -126,8 +126,8 @@ func inMarkdown(t *testing.T, r *outcome.Run) []string {
 
 var unescape = strings.NewReplacer(`\|`, "|", "&lt;", "<", "&amp;", "&")
 
-// inComparison is what a comparison says of its second side, in the summary of a pull
-// request or on a terminal of 80 columns.
+// inComparison returns the conclusion of the second side of a comparison, in Markdown or
+// on a terminal of 80 columns.
 func inComparison(t *testing.T, r *outcome.Run, format string) (out []string) {
 	t.Helper()
 	f, err := report.ComparisonFormatNamed(format)
@@ -147,7 +147,7 @@ func inComparison(t *testing.T, r *outcome.Run, format string) (out []string) {
 	return out
 }
 
-// concluded is a document of a run.
+// A concluded is the part of a report in JSON with the conclusion.
 type concluded struct {
 	Runs []struct {
 		Conclusion json.RawMessage `json:"conclusion"`
@@ -179,9 +179,9 @@ func onPage(t *testing.T, r *outcome.Run) string {
 	return new(concluded).read(t, text)
 }
 
-// listOf is what the list of runs says of each. It reads what a run wrote down
-// when it was over.
-func listOf(t *testing.T, all []told) (out [][]string) {
+// listOf returns the conclusions in the list of runs. The list reads the summary that
+// each run wrote at its end.
+func listOf(t *testing.T, all []namedRun) (out [][]string) {
 	t.Helper()
 	folder := t.TempDir()
 	for i := range all {
@@ -191,10 +191,10 @@ func listOf(t *testing.T, all []told) (out [][]string) {
 		check(t, w.Close())
 		check(t, os.Rename(w.Dir(), filepath.Join(folder, fmt.Sprint(i))))
 	}
-	server, err := ui.New(ui.Options{Dir: folder, Host: ui.Loopback})
+	server, err := ui.New(ui.Options{Dir: folder, Host: ui.Loopback, Token: "token"})
 	check(t, err)
 	answer, request := httptest.NewRecorder(), httptest.NewRequest("GET", "http://127.0.0.1/api/runs", nil)
-	request.RemoteAddr = "127.0.0.1:1"
+	request.Header.Set("Authorization", "Bearer token")
 	server.ServeHTTP(answer, request)
 	var items []ui.Item
 	check(t, json.Unmarshal(answer.Body.Bytes(), &items))

@@ -4,15 +4,15 @@ import (
 	"slices"
 	"strings"
 
-	"tacho/metric"
-	"tacho/outcome"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
-// findings are the codes of reasons that say what a server did. Levels and searches
-// try loads that are too high, so these are results, and no doubt about them.
+// findings are the codes of reasons that describe the server. Levels and searches try
+// loads that are too high on purpose, so these reasons are results and not doubts.
 var findings = []string{"no-success", "failures", metric.QueueGrowth, "unsettled"}
 
-// trust is a verdict without its findings.
+// trust returns a verdict without its findings.
 func trust(v *metric.Verdict) metric.Severity {
 	if v.Severity != metric.Degraded && v.Severity != metric.Invalid {
 		return v.Severity
@@ -27,7 +27,8 @@ func trust(v *metric.Verdict) metric.Severity {
 	return out
 }
 
-// ofSearch is the conclusion of a search that has its own sentence, and of its probes.
+// ofSearch is the conclusion of a search: the sentence of the search, judged by its
+// probes.
 func ofSearch(sentence string, run *outcome.Run) Conclusion {
 	levels := run.Levels
 	probes := make([]outcome.Level, len(levels))
@@ -41,12 +42,13 @@ func ofSearch(sentence string, run *outcome.Run) Conclusion {
 		return c
 	}
 	c.Verdict = worst(slices.DeleteFunc(probes, func(l outcome.Level) bool { return l.Summary.Verdict.Severity == metric.Invalid }))
-	c.Text = []string{strings.TrimPrefix(sentence, metric.PredictedWord)} // a file of the search alone has the word, too
+	c.Text = []string{strings.TrimPrefix(sentence, metric.PredictedWord)} // the file of a search starts with the word, too
 	c.Held = heldProbe(run)
 	return c
 }
 
-// heldProbe is the level of the probe that held at the limit; nil if none did.
+// heldProbe returns the level of the probe that held at the limit, or nil if no probe
+// held.
 func heldProbe(run *outcome.Run) *Load {
 	if run.HeldProbe == nil {
 		return nil

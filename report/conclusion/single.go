@@ -6,14 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"tacho/metric"
-	"tacho/outcome"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
-// serves is the conclusion of levels that are no ladder of loads: what the best of
-// them serves. The run has so many levels in all.
-func serves(levels []outcome.Level, all int) (of *metric.Summary, text []string) {
-	best := 0
+// serves is the conclusion of levels without a rising load: the throughput of the best
+// level, and its index in levels. all is the number of levels of the run.
+func serves(levels []outcome.Level, all int) (best int, text []string) {
 	for i := range levels {
 		if levels[i].Summary.Throughput.RequestsPerS > levels[best].Summary.Throughput.RequestsPerS {
 			best = i
@@ -21,7 +20,7 @@ func serves(levels []outcome.Level, all int) (of *metric.Summary, text []string)
 	}
 	s := &levels[best].Summary
 	if s.Completed == 0 {
-		return s, []string{noSuccess(s)}
+		return best, []string{noSuccess(s)}
 	}
 	alike := repeatsOf(levels, best)
 	sentence := fmt.Sprintf("Serves %s requests/s", span(alike, Brief, func(s *metric.Summary) float64 { return s.Throughput.RequestsPerS }))
@@ -32,13 +31,12 @@ func serves(levels []outcome.Level, all int) (of *metric.Summary, text []string)
 		sentence += fmt.Sprintf(" in %d repeats", len(alike))
 	}
 	if all > len(alike) {
-		sentence += " at " + named(&levels[best])
+		sentence += " at " + inSentence(named(&levels[best]))
 	}
-	return s, append([]string{sentence + latency(alike...) + "."}, failures(levels)...)
+	return best, append([]string{sentence + latency(alike...) + "."}, failures(levels)...)
 }
 
-// repeatsOf are the levels that are alike in all but which repeat they are, as one of
-// them is; that one alone if it has no repeats.
+// repeatsOf returns the repeats of levels[one], including levels[one] itself.
 func repeatsOf(levels []outcome.Level, one int) (out []*metric.Summary) {
 	for i := range levels {
 		l := &levels[i]
@@ -50,7 +48,7 @@ func repeatsOf(levels []outcome.Level, one int) (out []*metric.Summary) {
 	return out
 }
 
-// span is from where to where a figure of some levels goes.
+// span returns the range of a figure over levels.
 func span(levels []*metric.Summary, show func(float64) string, figure func(*metric.Summary) float64) string {
 	least, most := math.Inf(1), math.Inf(-1)
 	for _, s := range levels {
@@ -62,8 +60,7 @@ func span(levels []*metric.Summary, show func(float64) string, figure func(*metr
 	return show(least) + " to " + show(most)
 }
 
-// latency is the middle and the tail of the first token, or of the whole request
-// if there are no tokens.
+// latency returns the median and the tail of TTFT, or of E2EL if there are no tokens.
 func latency(levels ...*metric.Summary) string {
 	for _, m := range []*metric.Metric{metric.TTFT, metric.E2EL} {
 		if slices.ContainsFunc(levels, func(s *metric.Summary) bool { return s.Dist(m).Stats == nil }) {
@@ -76,11 +73,11 @@ func latency(levels ...*metric.Summary) string {
 	return ""
 }
 
-// leastForP99 is how many requests it takes so that one lies above the 99th
-// percentile. The 99th percentile of fewer is their maximum.
+// leastForP99 is the number of requests from which one lies above the 99th percentile.
+// The 99th percentile of fewer requests is their maximum.
 const leastForP99 = 100
 
-// tailOf is the 99th percentile, or the maximum of too few requests for one.
+// tailOf returns the 99th percentile, or the maximum if a level has too few requests.
 func tailOf(m *metric.Metric, levels []*metric.Summary) (name string, of func(*metric.Summary) float64) {
 	if slices.ContainsFunc(levels, func(s *metric.Summary) bool { return !enough(m, s) }) {
 		return "max", func(s *metric.Summary) float64 { return s.Dist(m).Stats.Max }
@@ -88,14 +85,15 @@ func tailOf(m *metric.Metric, levels []*metric.Summary) (name string, of func(*m
 	return "p99", func(s *metric.Summary) float64 { return s.Dist(m).Stats.Percentile(99) }
 }
 
-// enough says whether a level has a 99th percentile. Results of other tools do not
-// always say of how many requests theirs is.
+// enough reports whether a level has a 99th percentile. Results of other tools may not
+// state the number of requests; they count as enough.
 func enough(m *metric.Metric, s *metric.Summary) bool {
 	n := s.Dist(m).N
 	return n >= leastForP99 || n == 0 || math.IsNaN(s.Dist(m).Stats.Max)
 }
 
-// failures says how many requests failed, and their share, if some did.
+// failures returns a sentence with the number and share of failed requests, or nothing
+// if no request failed.
 func failures(levels []outcome.Level) []string {
 	failed, all := 0, 0
 	for i := range levels {
@@ -105,11 +103,11 @@ func failures(levels []outcome.Level) []string {
 	if failed == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s of %s requests failed (%s).", whole(failed), whole(all), percent(float64(failed)/float64(all)))}
+	return []string{fmt.Sprintf("%s of %s requests failed (%s).", integer(failed), integer(all), percent(float64(failed)/float64(all)))}
 }
 
-// evidence is what a claim about a level rests on: the samples of its TTFT, or of
-// whole requests if there are no tokens.
+// evidence counts the requests behind a claim about a level. The effective sample size
+// is of TTFT, or of E2EL if there are no tokens.
 func evidence(s *metric.Summary) *Evidence {
 	out := &Evidence{Requests: s.Ended()}
 	for _, m := range []*metric.Metric{metric.TTFT, metric.E2EL} {

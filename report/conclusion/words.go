@@ -1,33 +1,49 @@
 package conclusion
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
 
-	"tacho/metric"
-	"tacho/outcome"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
-// loadWords say a number of each option that is a load.
-var loadWords = map[string]string{"request-rate": "req/s", "max-concurrency": "requests at a time", "num-prompts": "requests at once"}
+// loadWords maps each load option to the format of its value.
+var loadWords = map[string]string{"request-rate": "%s req/s", "max-concurrency": "concurrency %s", "num-prompts": "burst of %s"}
 
-// loadOf is a load in words.
+// loadOf names a load, for example "concurrency 8".
 func loadOf(option, value string) string {
-	word := loadWords[option]
-	if value == "1" {
-		word = strings.Replace(word, "requests", "request", 1)
-	}
-	return value + " " + word
+	return fmt.Sprintf(loadWords[option], value)
 }
 
-// named is a level in words.
+// inSentence is the name of a load as it reads in a sentence.
+func inSentence(name string) string {
+	if strings.HasPrefix(name, "burst") {
+		return "a " + name
+	}
+	return name
+}
+
+// loadRange names the range between two loads.
+func loadRange(option, low, high string) string {
+	switch option {
+	case "max-concurrency":
+		return "concurrency " + low + " and " + high
+	case "num-prompts":
+		return "bursts of " + low + " and " + high
+	}
+	return low + " and " + loadOf(option, high)
+}
+
+// named names a level by its flags.
 func named(l *outcome.Level) string {
 	var words []string
 	for _, flag := range l.Flags() {
 		option, value := flag.Name, flag.Value
 		if n, err := strconv.Atoi(value); err == nil {
-			value = whole(n)
+			value = integer(n)
 		}
 		if loadWords[option] != "" {
 			words = append(words, loadOf(option, value))
@@ -41,23 +57,23 @@ func named(l *outcome.Level) string {
 	return clip(strings.Join(words, ", "), mostName)
 }
 
-// Names and messages that others wrote have no bound, and a page has.
+// Names and messages from servers and users have no length limit, but a page does.
 const (
-	mostName     = 120 // characters of a level
+	mostName     = 120 // characters of the name of a level
 	mostSentence = 600 // characters of a sentence
-	mostNamed    = 6   // levels that a sentence names
+	mostNamed    = 6   // maximum number of levels named in a sentence
 )
 
-// someOf lists the first levels and counts the others.
+// someOf lists the first names and counts the others.
 func someOf(names []string) string {
 	text := strings.Join(names[:min(len(names), mostNamed)], "; ")
 	if more := len(names) - mostNamed; more > 0 {
-		text += " and " + whole(more) + " more"
+		text += " and " + integer(more) + " more"
 	}
 	return text
 }
 
-// clip cuts a text that is too long.
+// clip shortens a text to most characters.
 func clip(text string, most int) string {
 	if r := []rune(text); len(r) > most {
 		return string(r[:most]) + "…"
@@ -65,7 +81,7 @@ func clip(text string, most int) string {
 	return text
 }
 
-// Brief has three significant digits at most.
+// Brief formats a number with at most three significant digits.
 func Brief(v float64) string {
 	if v >= 10_000 {
 		return Brief(v/1000) + "k"
@@ -74,7 +90,7 @@ func Brief(v float64) string {
 	return strconv.FormatFloat(math.Round(v*scale)/scale, 'f', -1, 64)
 }
 
-// percent is a share that is not 0 with three significant digits at most.
+// percent formats a share above 0 with at most three significant digits.
 func percent(share float64) string {
 	if share < 0.0001 {
 		return "less than 0.01 %"
@@ -82,7 +98,8 @@ func percent(share float64) string {
 	return Brief(100*share) + " %"
 }
 
-// Millis is a time in milliseconds or seconds, with three significant digits at most.
+// Millis formats a time in milliseconds or seconds with at most three significant
+// digits.
 func Millis(ms float64) string {
 	if ms >= 1000 {
 		return Brief(ms/1000) + " s"
@@ -90,7 +107,7 @@ func Millis(ms float64) string {
 	return Brief(ms) + " ms"
 }
 
-// inUnit is a value in words. A time is in milliseconds or seconds.
+// inUnit formats a value with its unit. A time is in milliseconds or seconds.
 func inUnit(v float64, unit string) string {
 	if unit == string(metric.Millis) {
 		return Millis(v)
@@ -98,8 +115,8 @@ func inUnit(v float64, unit string) string {
 	return Brief(v)
 }
 
-// whole has commas between thousands.
-func whole(n int) string {
+// integer formats an integer with commas between thousands.
+func integer(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
 		text = text[:i] + "," + text[i:]

@@ -6,17 +6,17 @@ import (
 	"slices"
 	"strings"
 
-	"tacho/metric"
-	"tacho/outcome"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
 const (
-	mostText    = 300  // characters of one text that somebody else wrote
+	mostText    = 300  // characters of one text from a server or a user
 	mostCommand = 4000 // characters of the command
 	mostList    = 500  // items of a list
 )
 
-// Clip cuts a text to what a page can show.
+// Clip shortens a text to the length that a page shows.
 func Clip(text string) string { return clipAt(text, mostText) }
 
 func clipAt(text string, most int) string {
@@ -29,15 +29,15 @@ func clipAt(text string, most int) string {
 	return text
 }
 
-// Clipped is v as JSON in which no text and no list is longer than a page can
-// show.
+// Clipped encodes v as JSON and shortens every text and list to the length that a page
+// shows.
 func Clipped(v any) json.RawMessage {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return json.RawMessage("null") // a summary has no NaN: see metric
+		return json.RawMessage("null") // cannot happen, because summaries are free of NaN
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber() // numbers stay as they are
+	decoder.UseNumber() // keep the digits of numbers
 	var tree any
 	if err := decoder.Decode(&tree); err != nil {
 		return json.RawMessage("null")
@@ -67,8 +67,8 @@ func clipTree(v any) any {
 	return v
 }
 
-// trimmed is a summary without what could make the page long: of what there may
-// be many, it has the first.
+// trimmed returns a summary with at most most items in each list that could make the
+// page long.
 func trimmed(s metric.Summary, most int) metric.Summary {
 	s.Failures = s.Failures[:min(len(s.Failures), most)]
 	s.Endpoints = s.Endpoints[:min(len(s.Endpoints), most)]
@@ -83,19 +83,19 @@ func trimmed(s metric.Summary, most int) metric.Summary {
 		by := s.Groups[i].By
 		if kinds[by]++; kinds[by] <= max(most/len(kinds), 1) && len(groups) < most {
 			g := s.Groups[i]
-			g.Dists = brieflyKnown(g.Dists[:min(len(g.Dists), len(metric.Classic))])
+			g.Dists = measuredDists(g.Dists[:min(len(g.Dists), len(metric.Classic))])
 			groups = append(groups, g)
 		}
 	}
 	s.Groups = groups
 	classic := min(len(s.Dists), len(metric.Classic))
-	s.Dists = slices.Concat(s.Dists[:classic], brieflyKnown(s.Dists[classic:]))
+	s.Dists = slices.Concat(s.Dists[:classic], measuredDists(s.Dists[classic:]))
 	return s
 }
 
-// brieflyKnown are the distributions that have values, without the intervals of
-// metrics of which the page does not show them.
-func brieflyKnown(all metric.Dists) (out metric.Dists) {
+// measuredDists returns the distributions with values, without intervals, for metrics
+// whose intervals the page does not show.
+func measuredDists(all metric.Dists) (out metric.Dists) {
 	for _, d := range all {
 		if d.Stats != nil {
 			d.Stats = withoutIntervals(*d.Stats)
@@ -114,7 +114,7 @@ func withoutIntervals(s metric.Stats) *metric.Stats {
 	return &s
 }
 
-// command is what to type to run it again.
+// command returns the command line that repeats the run.
 func command(args []string) string {
 	if len(args) == 0 {
 		return ""
@@ -125,7 +125,7 @@ func command(args []string) string {
 	}
 	line := strings.Join(words, " ")
 	if len(line) > mostCommand {
-		return "" // half of a command is none: the manifest has it
+		return "" // a truncated command is useless; the manifest contains the full one
 	}
 	return line
 }

@@ -11,15 +11,14 @@ import (
 	"strings"
 )
 
-// A Document is a page that loads nothing: its style, its script and its data
-// stand in it.
+// A Document is a self-contained page with its style, script and data.
 type Document struct {
-	Frame               string // HTML with the marks below
+	Frame               string // HTML with the placeholders below
 	Style, Script, Data []byte
-	Allow               string // what its policy allows besides, as "connect-src 'self'"
+	Allow               string // additional policy, such as "connect-src 'self'"
 }
 
-// The marks of a frame, in the order in which they stand there.
+// The placeholders of a frame, in their order.
 const (
 	policyMark = "/*POLICY*/"
 	styleMark  = "/*STYLE*/"
@@ -27,8 +26,8 @@ const (
 	scriptMark = "/*SCRIPT*/"
 )
 
-// Policy is the content security policy: it lets nothing in but its own script
-// and its own style, by their hashes.
+// Policy returns the content security policy. It allows only the page's own script and
+// style, by their hashes.
 func (d *Document) Policy() string {
 	policy := fmt.Sprintf("default-src 'none'; script-src %s; style-src %s; img-src data: blob:; base-uri 'none'; form-action 'none'", hash(d.Script), hash(d.Style))
 	if d.Allow != "" {
@@ -37,31 +36,31 @@ func (d *Document) Policy() string {
 	return policy
 }
 
-// Write puts the page together.
+// Write writes the page.
 func (d *Document) Write(w io.Writer) error {
 	out := bufio.NewWriter(w) // keeps the first error for Flush
 	rest := d.Frame
-	for _, hole := range []struct {
+	for _, part := range []struct {
 		mark string
 		fill []byte
 	}{{policyMark, []byte(d.Policy())}, {styleMark, d.Style}, {dataMark, d.Data}, {scriptMark, d.Script}} {
-		before, after, _ := strings.Cut(rest, hole.mark)
+		before, after, _ := strings.Cut(rest, part.mark)
 		_, _ = out.WriteString(before)
-		_, _ = out.Write(hole.fill)
+		_, _ = out.Write(part.fill)
 		rest = after
 	}
 	_, _ = out.WriteString(rest)
 	return out.Flush()
 }
 
-// hash is the source of a policy that allows just this text.
+// hash returns the source expression of a policy that allows exactly this text.
 func hash(text []byte) string {
 	sum := sha256.Sum256(text)
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// Shared is what other pages of this look are made of: the style, and the
-// scripts that draw, without those of a report.
+// Shared returns the style and the drawing scripts that other pages share with the
+// report.
 func Shared() (style, script []byte, err error) {
 	d, err := document("", nil)
 	if err != nil {
@@ -78,7 +77,7 @@ func Shared() (style, script []byte, err error) {
 	return d.Style, script, nil
 }
 
-// Policy is that of the page of a report.
+// Policy returns the content security policy of a report.
 func Policy() (string, error) {
 	d, err := document("", nil)
 	if err != nil {
@@ -87,9 +86,8 @@ func Policy() (string, error) {
 	return d.Policy(), nil
 }
 
-// IsOurs says whether a file is a page that this very program has written, or
-// could have: all but its data is, byte for byte, what Write writes, and the data
-// cannot end the element that it stands in.
+// IsOurs reports whether a file is a page of this version of tacho: everything except
+// its data equals the output of Write, and the data cannot close its script element.
 func IsOurs(html []byte) bool {
 	var empty bytes.Buffer
 	if err := assemble(&empty, []byte(dataMark)); err != nil {

@@ -12,19 +12,19 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
-	"tacho/instrument"
-	"tacho/metric"
-	"tacho/outcome"
-	"tacho/report/page"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/instrument"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/report/page"
 )
 
 const ms = time.Millisecond
 
-// hostile is what a server or a user may put where a name or a message goes.
+// hostile is a malicious name or message from a server or a user.
 const hostile = `</script><script>window.hacked=1</script><img src=x onerror="window.hacked=2">'"&lt; ` + "\u202e =cmd|' /C calc'!A0"
 
-// requests are n requests of a level, sent at a rate; one in failing fails.
+// requests returns n requests of a level, sent at a rate. One in failing requests fails.
 func requests(stage, n int, rate float64, failing int) []*tacho.Record {
 	rng := rand.New(rand.NewPCG(uint64(stage), 1))
 	var list []*tacho.Record
@@ -51,11 +51,11 @@ func requests(stage, n int, rate float64, failing int) []*tacho.Record {
 		}
 		list = append(list, r)
 	}
-	slices.SortStableFunc(list, func(a, b *tacho.Record) int { return int(a.End - b.End) }) // as they end
+	slices.SortStableFunc(list, func(a, b *tacho.Record) int { return int(a.End - b.End) }) // in order of completion
 	return list
 }
 
-// measured is a run of these levels.
+// measured returns a run with the given levels.
 func measured(about outcome.About, levels ...[]*tacho.Record) outcome.Run {
 	run := outcome.Run{About: about, Records: func() iter.Seq2[*tacho.Record, error] { return all(slices.Concat(levels...)) }}
 	for i, list := range levels {
@@ -74,7 +74,7 @@ func measured(about outcome.About, levels ...[]*tacho.Record) outcome.Run {
 				"running": float64(3 * s), "queued": float64(s), "kv_share": 0.1 * float64(s%10), "gpu_share": 0.9, "power_w": 400 + float64(s),
 			}})
 		}
-		l.Summary.Beside(instrument.Summarize(l.Samples, l.Summary.DurationS), nil)
+		l.Summary.AddInstruments(instrument.Summarize(l.Samples, l.Summary.DurationS), nil)
 		run.Levels = append(run.Levels, l)
 	}
 	return run
@@ -96,7 +96,7 @@ var about = outcome.About{
 	Args: []string{"bench", "--request-rate", "10,20,30", "--metadata", "note=it's fine"},
 }
 
-// levels are the requests of three levels; the second has failures.
+// levels returns the requests of three levels, with failures in the second.
 func levels() [][]*tacho.Record {
 	return [][]*tacho.Record{requests(0, 60, 10, 0), requests(1, 120, 20, 12), requests(2, 180, 30, 0)}
 }
@@ -110,7 +110,7 @@ func write(t testing.TB, runs ...outcome.Run) []byte {
 	return b.Bytes()
 }
 
-// data is what the page has been given, as JSON has it.
+// data decodes the data of a page.
 func data(t testing.TB, html []byte, into any) {
 	t.Helper()
 	_, rest, _ := bytes.Cut(html, []byte(`<script type="application/json" id="data">`))
@@ -123,7 +123,8 @@ func data(t testing.TB, html []byte, into any) {
 	}
 }
 
-// withRecords is a run whose levels have their records, each request later by so much.
+// withRecords returns a run whose levels have records. later is added to the latency of
+// each request.
 func withRecords(name string, later time.Duration, lists ...[]*tacho.Record) outcome.Run {
 	for _, list := range lists {
 		for _, r := range list {
@@ -144,7 +145,7 @@ func withRecords(name string, later time.Duration, lists ...[]*tacho.Record) out
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-4*max(math.Abs(a), math.Abs(b), 1e-9) }
 
-// many are n requests of a hundred tokens that are made as they are read.
+// many generates n requests of a hundred tokens while they are read.
 func many(n, failing int) iter.Seq2[*tacho.Record, error] {
 	one := &tacho.Record{Timeline: tacho.NewTimeline(0), Input: 512, Asked: 100}
 	one.Events = make(tacho.Events, 100)
@@ -162,7 +163,7 @@ func many(n, failing int) iter.Seq2[*tacho.Record, error] {
 			if i%failing == 0 {
 				r.Failure = &tacho.Failure{Cause: tacho.Reset, Message: strings.Repeat("x", 10_000)}
 			}
-			if i == n/2 { // one that stands out
+			if i == n/2 { // one outlier
 				r.End += 30 * time.Second
 			}
 			if !yield(&r, nil) {
@@ -172,7 +173,7 @@ func many(n, failing int) iter.Seq2[*tacho.Record, error] {
 	}
 }
 
-// large is a run of one level of many requests.
+// large returns a run of one level with many requests.
 func large(n, failing int) outcome.Run {
 	var sum metric.Accumulator
 	for r := range many(n, failing) {

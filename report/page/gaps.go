@@ -6,21 +6,20 @@ import (
 	"strconv"
 	"strings"
 
-	"tacho"
+	"github.com/tacho-bench/tacho"
 )
 
-// A gapCode says how the gaps between the tokens of a request are written: one
-// letter each, and a number behind a letter repeats it.
+// A gapCode encodes the gaps between the tokens of a request: one letter per gap, and a
+// number after a letter repeats it.
 type gapCode struct {
 	Letters string  `json:"letters"`
-	Base    float64 `json:"base"` // ms, the first letter
-	Step    float64 `json:"step"` // how many times longer each letter is than the one before
+	Base    float64 `json:"base"` // gap of the first letter, in ms
+	Step    float64 `json:"step"` // ratio of successive letters
 
-	lengths, ends []float64 // of each letter: how long it is, and the longest gap that is written so
+	lengths, ends []float64 // for each letter, its gap and the longest gap that it encodes
 }
 
-// code has letters for gaps from 0.5 ms to 50 s, each 16 % longer than the one
-// before.
+// code assigns letters to gaps from 0.5 ms to 50 s, in steps of 16 %.
 var code = newGapCode(letters(), 0.5, 1.16)
 
 func newGapCode(letters string, base, step float64) gapCode {
@@ -32,7 +31,7 @@ func newGapCode(letters string, base, step float64) gapCode {
 	return c
 }
 
-// letters are those that JSON and HTML write as they are, digits left out.
+// letters returns the characters that need no escape in JSON and HTML, without digits.
 func letters() string {
 	var b strings.Builder
 	for c := byte('#'); c < 127; c++ {
@@ -43,13 +42,13 @@ func letters() string {
 	return b.String()
 }
 
-// mostGaps is how many gaps of one request are kept; it is drawn to its last
-// token all the same.
+// mostGaps is the maximum number of gaps kept of one request. A longer request is still
+// drawn to its last token.
 const mostGaps = 20_000
 
-// encode writes the gaps between events. What rounding loses is carried on to
-// the next gap, but moves none by more than 8 %: so each is within 17 % of what
-// was measured, half of them within 5 %, and every token stays near its place.
+// encode encodes the gaps between events. The rounding error is carried over to the next
+// gap, but moves no gap by more than 8 %. Each gap is therefore within 17 % of its
+// measured length, half of the gaps within 5 %, and every token stays near its time.
 func (c *gapCode) encode(events tacho.Events) string {
 	var b strings.Builder
 	carry, last, repeats := 0.0, -1, 0

@@ -6,14 +6,14 @@ import (
 	"strconv"
 	"time"
 
-	"tacho"
-	"tacho/metric"
-	"tacho/outcome"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// shares are where a curve has its values: even up to p90, then even in nines up
-// to p99.99.
+// shares are the cumulative shares at which curves have values: evenly spaced up to p90,
+// then evenly spaced in nines up to p99.99.
 var shares = func() (all []float64) {
 	for i := range 120 {
 		all = append(all, math.Round(float64(i)/120*0.9*1e6)/1e6)
@@ -24,27 +24,27 @@ var shares = func() (all []float64) {
 	return all
 }()
 
-// curveMetrics are the metrics that are drawn as curves.
+// curveMetrics are the metrics drawn as curves.
 var curveMetrics = metric.Classic
 
-// sendLag is what the client itself added.
+// sendLag is the delay that the client itself adds.
 var sendLag = metric.Named("send_lag")
 
-// limits are how much of a level a page keeps.
+// limits bound the data of a level on a page.
 type limits struct {
-	bins  int // of time
+	bins  int // time bins
 	rows  int // bytes of the timeline
 	items int // groups, servers, kinds of failure
 }
 
-// limitsFor shares a page out among its levels.
+// limitsFor divides a page among its levels.
 func limitsFor(levels int) limits {
 	levels = max(levels, 1)
 	return limits{bins: min(240, max(24, 6000/levels)), rows: 2_400_000 / levels, items: min(200, max(6, 800/levels))}
 }
 
-// gather reads the records of a run once, and makes the pictures of its first n
-// levels, by their places; nil where there are no records.
+// gather reads the records of a run once and returns the pictures of its first n levels.
+// A picture is nil if there are no records.
 func gather(from *outcome.Run, n int, limits limits) ([]*picture, error) {
 	pictures, byStage := make([]*picture, n), map[int]*gatherer{}
 	for i := range from.Levels[:n] {
@@ -65,7 +65,7 @@ func gather(from *outcome.Run, n int, limits limits) ([]*picture, error) {
 		g := byStage[l.Index]
 		switch {
 		case from.Records != nil:
-		case l.Records != nil: // somebody else's results may have those of each level alone
+		case l.Records != nil: // results of other tools may have records per level only
 			g = newGatherer(l, limits)
 			for rec, err := range l.Records() {
 				if err != nil {
@@ -81,28 +81,49 @@ func gather(from *outcome.Run, n int, limits limits) ([]*picture, error) {
 	return pictures, nil
 }
 
-// A gatherer makes the picture of a level from its records as they come, in
-// bounded memory.
+// A gatherer builds the picture of a level from a stream of records, in bounded memory.
 type gatherer struct {
 	level  *outcome.Level
 	curves []curveGatherer // one for each of curveMetrics
 	bins   []bin
-	width  time.Duration // of a bin
+	width  time.Duration // width of a bin
 	length lengths
-	rows   rowKeeper
+	rows   rowSampler
 }
 
+// perBin is the least mean number of requests in a bin. With fewer, the counts of a
+// steady load vary so much that they look like outages.
+const perBin = 8
+
+// leastBins is the least number of bins of a level with few requests.
+const leastBins = 8
+
+// roundWidth returns the next of 1, 2 and 5 times a power of ten. Bins of such a width
+// start at round times.
+func roundWidth(d time.Duration) time.Duration {
+	for step := int64(1); ; step *= 10 {
+		for _, by := range []int64{1, 2, 5} {
+			if width := time.Duration(by * step); width >= d {
+				return width
+			}
+		}
+	}
+}
+
+// newGatherer returns a gatherer for a level. A bin is about one second long; short
+// levels have shorter bins.
 func newGatherer(l *outcome.Level, limits limits) *gatherer {
 	s := &l.Summary
-	// A bin is about a second, but a short level has some too, and no more than it has requests for.
-	n := min(max(int(math.Round(s.DurationS)), 24), limits.bins, max(s.Requests/4, 1))
-	g := &gatherer{level: l, curves: make([]curveGatherer, len(curveMetrics)), bins: make([]bin, n), rows: rowKeeper{budget: limits.rows, stride: 1, worst: make([]worst, n)}}
-	g.width = max(time.Duration(s.DurationS*1e9)/time.Duration(n)+1, 1)
+	n := min(max(int(math.Round(s.DurationS)), 24), limits.bins, max(s.Requests/perBin, leastBins))
+	width := roundWidth(time.Duration(s.DurationS*1e9)/time.Duration(n) + 1)
+	n = int(time.Duration(s.DurationS*1e9)/width) + 1
+	g := &gatherer{level: l, curves: make([]curveGatherer, len(curveMetrics)), bins: make([]bin, n), rows: rowSampler{budget: limits.rows, stride: 1, worst: make([]worst, n)}}
+	g.width = width
 	g.length = newLengths(s)
 	return g
 }
 
-// add takes a record in.
+// add adds a record.
 func (g *gatherer) add(r *tacho.Record) {
 	for i, m := range curveMetrics {
 		m.Of(r, g.curves[i].add)
@@ -117,7 +138,7 @@ func (g *gatherer) add(r *tacho.Record) {
 	} else if r.Failure.Cause != tacho.Canceled {
 		end.failed++
 	}
-	g.fly(sent, r.End)
+	g.addInFlight(sent, r.End)
 	if r.OK() && len(r.Events) > 0 {
 		ttft := millis(r.First() - sent)
 		g.bins[g.bin(sent)].ttft.add(ttft)
@@ -134,11 +155,11 @@ func (g *gatherer) add(r *tacho.Record) {
 	g.rows.add(r, g.bin(sent))
 }
 
-// bin is the bin of a moment.
+// bin returns the index of the bin at a time.
 func (g *gatherer) bin(at time.Duration) int { return min(max(int(at/g.width), 0), len(g.bins)-1) }
 
-// fly counts a request as in flight, in every bin for its part.
-func (g *gatherer) fly(from, to time.Duration) {
+// addInFlight adds a request's time in flight to each bin that it overlaps.
+func (g *gatherer) addInFlight(from, to time.Duration) {
 	for i, last := g.bin(from), g.bin(to); i <= last; i++ {
 		start := time.Duration(i) * g.width
 		if part := min(to, start+g.width) - max(from, start); part > 0 {
@@ -147,7 +168,7 @@ func (g *gatherer) fly(from, to time.Duration) {
 	}
 }
 
-// sentAt is when a request left, or should have.
+// sentAt returns when a request was sent, or should have been sent.
 func sentAt(r *tacho.Record) time.Duration {
 	for _, t := range []time.Duration{r.Sent, r.Start, r.Slot} {
 		if t != tacho.Never {
@@ -159,18 +180,18 @@ func sentAt(r *tacho.Record) time.Duration {
 
 func millis(d time.Duration) float64 { return float64(d) / 1e6 }
 
-// A bin is what happened in one piece of time.
+// A bin counts the events in one interval of time.
 type bin struct {
 	asked, served, failed int
 	tokens                float64
-	flight                time.Duration // of all requests together
+	flight                time.Duration // sum over all requests
 	ttft, itl, lag        band
 }
 
-// bandLimit is how many values of a band are kept one by one.
+// bandLimit is the number of values from which a band is estimated with a sketch.
 const bandLimit = 1 << 12
 
-// A band is the spread of a value.
+// A band collects the distribution of a value.
 type band struct{ digest *stat.Digest }
 
 func (b *band) add(v float64) {
@@ -180,7 +201,7 @@ func (b *band) add(v float64) {
 	b.digest.Add(v)
 }
 
-// at is the least, the quantiles and the greatest; nil of nothing.
+// at returns the minimum, the quantiles and the maximum, or nil if there are no values.
 func (b *band) at(quantiles ...float64) []float64 {
 	if b.digest == nil || b.digest.N() == 0 {
 		return nil
@@ -193,7 +214,7 @@ func (b *band) at(quantiles ...float64) []float64 {
 	return append(out, brief(b.digest.Max()))
 }
 
-// brief has the digits that a page can show.
+// brief rounds v to the digits that a page shows.
 func brief(v float64) float64 {
 	out, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 5, 64), 64)
 	if err != nil {
@@ -202,15 +223,15 @@ func brief(v float64) float64 {
 	return out
 }
 
-// A histogram counts values in bins of equal width on a log axis, from a
-// nanosecond to more than a day.
+// A histogram counts values in bins of equal width on a log axis, from one nanosecond
+// to more than a day.
 const (
 	perDecade  = 16
-	leastPower = -6 // of ten, in milliseconds
+	leastPower = -6 // power of ten of the first bin, in ms
 	decades    = 15
 )
 
-// A curveGatherer makes the curve of a metric.
+// A curveGatherer builds the curve of a metric.
 type curveGatherer struct {
 	digest stat.Digest
 	counts [perDecade * decades]int
@@ -222,7 +243,7 @@ func (c *curveGatherer) add(v float64) {
 	c.counts[min(at, len(c.counts)-1)]++
 }
 
-// curve is nil of nothing.
+// curve returns nil if there are no values.
 func (c *curveGatherer) curve() *curve {
 	n := c.digest.N()
 	if n == 0 {
@@ -231,7 +252,7 @@ func (c *curveGatherer) curve() *curve {
 	d := c.digest.Distribution()
 	out := &curve{Exact: c.digest.Exact()}
 	for _, s := range shares {
-		if s <= 1-0.5/float64(n) { // a curve ends where its data ends
+		if s <= 1-0.5/float64(n) { // n values cannot resolve higher shares
 			out.Values = append(out.Values, brief(d.Quantile(s)))
 		}
 	}
@@ -245,14 +266,14 @@ func (c *curveGatherer) curve() *curve {
 	return out
 }
 
-// lengths gathers TTFT by the length of the prompt.
+// lengths collects TTFT by the length of the prompt.
 type lengths struct {
 	low, width float64
 	bands      []band
 }
 
-// mostLengths is how many pieces the lengths of prompts are cut into, where each
-// has so many requests on average.
+// Prompt lengths are divided into up to mostLengths ranges with at least lengthSamples
+// requests each on average.
 const (
 	mostLengths   = 24
 	lengthSamples = 10

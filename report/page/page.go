@@ -1,9 +1,9 @@
-// Package page writes runs as one HTML file: it opens from disk, loads nothing,
-// and stays small whatever the run was.
+// Package page writes runs as one HTML file. The file opens from disk, is
+// self-contained, and has a bounded size for any run.
 //
-// Go fills in data, and the scripts in assets draw it. The data is the report's
-// own JSON, cut to a length, and for each level a picture: what a page can show
-// of its requests. The rules of the look are in assets/README.md.
+// Go fills in the data, and the scripts in assets draw it. The data is the JSON of the
+// report, shortened, and a picture of each level: curves, time bins and a sample of its
+// requests. The design rules are in assets/README.md.
 package page
 
 import (
@@ -12,34 +12,34 @@ import (
 	"io"
 	"slices"
 
-	"tacho/metric"
-	"tacho/outcome"
-	"tacho/report/conclusion"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/report/conclusion"
 )
 
 //go:embed assets/*.html assets/*.css assets/*.js
 var assets embed.FS
 
-// scripts are the parts of the one script, in their order.
-var scripts = []string{"base", "state", "draw", "figure", "header", "sweep", "dist", "time", "timeline", "view", "where", "parts", "behind", "main"}
+// scripts are the parts of the page's script, in order.
+var scripts = []string{"base", "state", "draw", "figure", "header", "hero", "sweep", "dist", "time", "timeline", "view", "pinned", "where", "parts", "behind", "main"}
 
-// MostBytes is how long a page is at most.
+// MostBytes is the maximum size of a page.
 const MostBytes = 5_000_000
 
-// mostLevels is how many levels a page has, of all its runs together.
+// mostLevels is the maximum number of levels on a page, over all its runs.
 const mostLevels = 120
 
 // A page is the data of a page.
 type page struct {
 	Runs   []run     `json:"runs"`
-	Shares []float64 `json:"shares"` // at which curves have their values
+	Shares []float64 `json:"shares"` // cumulative shares of the values of curves
 	Code   gapCode   `json:"gap_code"`
-	Edges  []float64 `json:"gap_edges"` // ms, at which the colours of gaps change
+	Edges  []float64 `json:"gap_edges"` // gaps in ms at which the colour changes
 
-	Figures []figure `json:"figures"` // what a level may have figures of
+	Figures []figure `json:"figures"` // descriptions of the figures of a level
 }
 
-// A figure is what the page says of a figure of a level.
+// A figure describes a figure of a level.
 type figure struct {
 	Name  string      `json:"name"`
 	Title string      `json:"title"`
@@ -47,30 +47,31 @@ type figure struct {
 	Doc   string      `json:"doc"`
 }
 
-// A run is one run as the page has it.
+// A run is the data of one run.
 type run struct {
 	About   json.RawMessage `json:"about"`
 	Command string          `json:"command,omitempty"`
 	Notes   []metric.Reason `json:"notes,omitempty"`
 	Levels  []level         `json:"levels"`
-	LeftOut int             `json:"left_out,omitempty"` // levels that the page has no room for
+	LeftOut int             `json:"left_out,omitempty"` // number of levels that do not fit
 
-	Conclusion conclusion.Conclusion `json:"conclusion"` // of all levels, also of those that are left out
+	Conclusion conclusion.Conclusion `json:"conclusion"` // of all levels, including those left out
+	Numbers    []conclusion.Number   `json:"numbers,omitempty"`
 }
 
-// A level is one level as the page has it.
+// A level is the data of one level.
 type level struct {
 	Setting json.RawMessage `json:"setting"`
 	Summary json.RawMessage `json:"summary"`
-	Picture *picture        `json:"picture,omitempty"` // nil where there are no records
-	Against *against        `json:"against,omitempty"` // nil in the first run, and if it has no such level
+	Picture *picture        `json:"picture,omitempty"` // nil if there are no records
+	Against *levelChanges   `json:"against,omitempty"` // nil in the first run and for levels without a match
 }
 
-// edges are where the colours of gaps change, in milliseconds.
+// edges are the default gaps, in ms, at which the colour changes.
 var edges = []float64{8, 16, 32, 64, 128, 256}
 
-// Write writes the page of runs. The colours of gaps between tokens change at
-// the given milliseconds, or else at those of the look.
+// Write writes the page of runs. The colour of gaps between tokens changes at gapEdges,
+// in ms; if gapEdges is empty, at the default edges.
 func Write(w io.Writer, runs []outcome.Run, gapEdges []float64) error {
 	if len(gapEdges) == 0 {
 		gapEdges = edges
@@ -104,10 +105,10 @@ func Write(w io.Writer, runs []outcome.Run, gapEdges []float64) error {
 	return assemble(w, data)
 }
 
-// fit is the page's data in JSON. The limits make it fit; should they not, what
-// is long goes, and the page says of such a level that it has none.
+// fit encodes the data of the page. The limits usually make it fit. If they do not, fit
+// drops the timelines and then the pictures, and the page says so.
 func (p *page) fit() ([]byte, error) {
-	data, err := json.Marshal(p) // <, > and & are escapes in it, so that it can stand inside a script
+	data, err := json.Marshal(p) // Marshal escapes <, > and &, so the data can be inside a script element
 	for _, cut := range []func(*level){func(l *level) { l.Picture.cutRows() }, func(l *level) { l.Picture = nil }} {
 		if err != nil || len(data) < MostBytes*9/10 {
 			break
@@ -122,20 +123,21 @@ func (p *page) fit() ([]byte, error) {
 	return data, err
 }
 
-// newRun is a run with its first n levels.
+// newRun returns a run with its first n levels.
 func newRun(from *outcome.Run, n int, limits limits) (*run, error) {
 	pictures, err := gather(from, n, limits)
 	if err != nil {
 		return nil, err
 	}
 	about := from.About
-	about.Args = nil // they are the command
+	about.Args = nil // moved to Command
 	r := &run{About: Clipped(about), Command: command(from.Args), LeftOut: len(from.Levels) - n, Levels: []level{}, Conclusion: conclusion.Of(from)}
+	r.Numbers = r.Conclusion.Headline.Numbers()
 	r.Conclusion.LeftOut = r.Conclusion.LeftOut[:min(len(r.Conclusion.LeftOut), mostList)]
 	for _, note := range from.Notes {
 		note.Text = Clip(note.Text)
 		if outcome.IsLimit(note) {
-			continue // it is in the conclusion
+			continue // part of the conclusion
 		}
 		r.Notes = append(r.Notes, note)
 	}
@@ -146,7 +148,7 @@ func newRun(from *outcome.Run, n int, limits limits) (*run, error) {
 	return r, nil
 }
 
-// assemble puts the page of a report together.
+// assemble writes the page of a report.
 func assemble(w io.Writer, data []byte) error {
 	frame, err := assets.ReadFile("assets/page.html")
 	if err != nil {
@@ -159,7 +161,7 @@ func assemble(w io.Writer, data []byte) error {
 	return d.Write(w)
 }
 
-// document is the page of a report.
+// document returns the page of a report.
 func document(frame string, data []byte) (*Document, error) {
 	d := &Document{Frame: frame, Data: data, Script: []byte("'use strict';\n")}
 	for _, name := range scripts {

@@ -10,15 +10,15 @@ import (
 	"testing"
 	"time"
 
-	"tacho"
-	"tacho/metric"
-	"tacho/outcome"
-	"tacho/report/conclusion"
-	"tacho/report/page"
-	"tacho/stat"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/report/conclusion"
+	"github.com/tacho-bench/tacho/report/page"
+	"github.com/tacho-bench/tacho/stat"
 )
 
-// A view is what a test reads of the data.
+// A view is the part of the data that tests read.
 type view struct {
 	Runs []struct {
 		Command    string                `json:"command"`
@@ -54,7 +54,7 @@ type view struct {
 	} `json:"gap_code"`
 }
 
-// Curves, pieces of time and rows are what the records say.
+// Curves, time bins and rows agree with the records.
 func TestPictureIsTheRecords(t *testing.T) {
 	lists := levels()
 	var v view
@@ -76,7 +76,7 @@ func TestPictureIsTheRecords(t *testing.T) {
 		sample := stat.New(itl)
 		curve := p.Curves["itl"]
 		if !near(curve.Values[0], sample.Min()) || !near(curve.Values[len(curve.Values)-1], sample.Max()) || !near(curve.Values[60], sample.Quantile(0.45)) {
-			t.Errorf("level %d: the curve of ITL is not that of its gaps", i)
+			t.Errorf("level %d: the curve of ITL differs from its gaps", i)
 		}
 		if got := sum(curve.Counts); got != len(itl) {
 			t.Errorf("level %d: the histogram has %d gaps of %d", i, got, len(itl))
@@ -112,8 +112,7 @@ func total(list []float64) (n float64) {
 	return n
 }
 
-// checkRows holds the rows of the timeline against the requests, in order of
-// sending.
+// checkRows compares the rows of the timeline with the requests, in order of sending.
 func checkRows(t *testing.T, letters string, rows [][]any, list []*tacho.Record) {
 	t.Helper()
 	list = slices.Clone(list)
@@ -138,7 +137,7 @@ func checkRows(t *testing.T, letters string, rows [][]any, list []*tacho.Record)
 	}
 }
 
-// checkGaps reads letters back: each gap is within 17 %.
+// checkGaps decodes letters and checks that each gap is within 17 %.
 func checkGaps(t *testing.T, letters, code string, events tacho.Events) {
 	t.Helper()
 	var gaps []float64
@@ -164,8 +163,8 @@ func checkGaps(t *testing.T, letters, code string, events tacho.Events) {
 	}
 }
 
-// A page of many requests is short, says what it left out, counts every failure,
-// and has the request that stands out.
+// A page of many requests is within its size, states its sampling, counts every failure
+// and shows the outlier.
 func TestManyRequests(t *testing.T) {
 	const n, failing = 30_000, 50
 	html := write(t, large(n, failing))
@@ -190,7 +189,7 @@ func TestManyRequests(t *testing.T) {
 	}
 }
 
-// A page is short whatever is in the run, and what others wrote stays inside the
+// The size of a page is bounded for any run, and text from outside stays inside the
 // data.
 func TestPagesAreShort(t *testing.T) {
 	run := measured(about, requests(0, 50, 10, 2))
@@ -241,10 +240,10 @@ func TestAnswer(t *testing.T) {
 	}
 	data(t, write(t, repeats), &v)
 	if got := strings.Join(v.Runs[0].Conclusion.Text, " "); !strings.Contains(got, " in 3 repeats, TTFT p50 is ") || strings.Contains(got, "repeat 1") || !strings.Contains(got, " to ") {
-		t.Errorf("of three repeats it says %q", got)
+		t.Errorf("conclusion of three repeats: %q", got)
 	}
 	data(t, write(t, outcome.Run{Levels: []outcome.Level{{}}}), &v)
 	if got := v.Runs[0].Conclusion.Text; len(got) != 1 || got[0] != "Nothing was measured." {
-		t.Errorf("of nothing it says %q", got)
+		t.Errorf("conclusion without levels: %q", got)
 	}
 }

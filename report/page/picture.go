@@ -7,66 +7,68 @@ import (
 	"slices"
 	"time"
 
-	"tacho/instrument"
+	"github.com/tacho-bench/tacho/internal/instrument"
 )
 
-// A picture is what a page can show of the requests of a level.
+// A picture is the data that a page draws of the requests of a level.
 type picture struct {
 	Curves  map[string]*curve  `json:"curves"` // by metric
 	Bins    bins               `json:"bins"`
-	Server  map[string]*series `json:"server,omitempty"`    // by quantity of the metrics pages
-	Lengths []lengthBand       `json:"by_length,omitempty"` // TTFT by the length of the prompt, where that varies
+	Server  map[string]*series `json:"server,omitempty"`    // by quantity of the metrics endpoints
+	Lengths []lengthBand       `json:"by_length,omitempty"` // TTFT by the length of the prompt, if the length varies
 	Rows    rows               `json:"rows"`                // in order of sending
-	Every   int                `json:"every"`               // the timeline has one in so many requests, and those that stand out; 1 is all, 0 none
+	Details *details           `json:"details,omitempty"`
+	Every   int                `json:"every"` // the timeline shows one in Every requests, plus failed and slow ones; 1: all, 0: none
 }
 
-// A curve is one metric over all requests.
+// A curve is the distribution of one metric over all requests.
 type curve struct {
-	Values []float64 `json:"values"` // ms, at the page's shares, and the greatest
+	Values []float64 `json:"values"` // ms, at the page's shares, then the maximum
 	Exact  bool      `json:"exact"`
-	From   int       `json:"from"`   // the histogram's first bin, from 10^(From/16) ms
-	Counts []int     `json:"counts"` // by sixteenths of a decade
+	From   int       `json:"from"`   // first bin of the histogram, which starts at 10^(From/16) ms
+	Counts []int     `json:"counts"` // 16 bins per decade
 }
 
-// bins are what happened in equal pieces of time.
+// bins are time series in bins of equal width.
 type bins struct {
 	WidthS float64     `json:"width_s"`
-	Asked  []float64   `json:"asked"`  // requests due, a second
-	Served []float64   `json:"served"` // requests that ended well, a second
-	Failed []int       `json:"failed"` // requests that ended badly
-	Tokens []float64   `json:"tokens"` // output tokens received, a second
+	Asked  []float64   `json:"asked"`  // requests due per second
+	Served []float64   `json:"served"` // successful requests per second
+	Failed []int       `json:"failed"` // failed requests
+	Tokens []float64   `json:"tokens"` // output tokens received per second
 	Flight []float64   `json:"flight"` // requests in flight, mean
-	TTFT   [][]float64 `json:"ttft"`   // least, p50, p95, greatest of the requests sent then, ms; null is none
-	ITL    [][]float64 `json:"itl"`    // least, p50, p99, greatest of the gaps that ended then, ms; null is none
-	Lag    [][]float64 `json:"lag"`    // least, p50, p99, greatest of what the client added to requests due then, ms; null is none
+	TTFT   [][]float64 `json:"ttft"`   // min, p50, p95 and max in ms of the requests sent in the bin; null if none
+	ITL    [][]float64 `json:"itl"`    // min, p50, p99 and max in ms of the gaps that ended in the bin; null if none
+	Lag    [][]float64 `json:"lag"`    // min, p50, p99 and max send lag in ms of the requests due in the bin; null if none
 }
 
-// A series is what metrics pages said of one quantity. Where readings were too
-// many, a point is the least and the greatest of several.
+// A series is the readings of one quantity of the metrics endpoints. If there are too
+// many readings, a point is the minimum and the maximum of several.
 type series struct {
 	T    []float64 `json:"t"` // s
 	Low  []float64 `json:"low"`
 	High []float64 `json:"high"`
 }
 
-// A lengthBand is TTFT of the prompts of about one length.
+// A lengthBand is TTFT of prompts in a range of lengths.
 type lengthBand struct {
 	From float64   `json:"from"` // tokens
 	To   float64   `json:"to"`
 	N    int       `json:"n"`
-	TTFT []float64 `json:"ttft"` // least, p50, p95, greatest, ms
+	TTFT []float64 `json:"ttft"` // min, p50, p95 and max in ms
 }
 
-// cutRows leaves the timeline out.
+// cutRows removes the timeline.
 func (p *picture) cutRows() {
 	if p != nil {
-		p.Rows, p.Every = rows{}, 0
+		p.Rows, p.Details, p.Every = rows{}, nil, 0
 	}
 }
 
-// picture is what was gathered.
+// picture returns the collected data.
 func (g *gatherer) picture() *picture {
 	p := &picture{Curves: map[string]*curve{}, Server: readings(g.level.Samples, len(g.bins), g.width), Lengths: g.length.list(), Rows: g.rows.list(), Every: g.rows.stride}
+	p.Details = p.Rows.details()
 	for i, m := range curveMetrics {
 		if c := g.curves[i].curve(); c != nil {
 			p.Curves[m.Name] = c
@@ -88,24 +90,24 @@ func (g *gatherer) picture() *picture {
 	return p
 }
 
-// shownReadings are the quantities of a metrics page that are drawn, and
-// whether those of several servers are added up; else the greatest counts.
+// shownReadings are the drawn quantities of a metrics endpoint. If the value is true,
+// the readings of several servers are added, otherwise the maximum counts.
 var shownReadings = map[instrument.Quantity]bool{"running": true, "queued": true, "power_w": true, "kv_share": false, "gpu_share": false}
 
-// readings are the samples as series. A server is read at moments of its own: of
-// several, the last reading of each counts.
+// readings returns the samples as series. Servers are read at different times, so each
+// point combines the last reading of every server.
 func readings(samples []instrument.Sample, most int, width time.Duration) map[string]*series {
 	out := map[string]*series{}
 	for quantity, adds := range shownReadings {
 		last := map[string]float64{}
 		var points []point
 		for _, s := range slices.SortedStableFunc(slices.Values(samples), func(a, b instrument.Sample) int { return cmp.Compare(a.At, b.At) }) {
-			v, told := s.Values[quantity]
-			if !told {
+			v, known := s.Values[quantity]
+			if !known {
 				continue
 			}
 			last[s.Target] = v
-			points = append(points, point{s.At, together(last, adds)})
+			points = append(points, point{s.At, combined(last, adds)})
 		}
 		if len(points) > 0 {
 			out[string(quantity)] = drawn(points, max(most, 24), width)
@@ -114,10 +116,10 @@ func readings(samples []instrument.Sample, most int, width time.Duration) map[st
 	return out
 }
 
-// together is what several servers come to.
-func together(values map[string]float64, add bool) float64 {
+// combined returns the sum or the maximum over several servers.
+func combined(values map[string]float64, add bool) float64 {
 	sum, greatest := 0.0, math.Inf(-1)
-	for _, target := range slices.Sorted(maps.Keys(values)) { // sums depend on the order
+	for _, target := range slices.Sorted(maps.Keys(values)) { // in a fixed order, because floating-point sums depend on it
 		sum, greatest = sum+values[target], max(greatest, values[target])
 	}
 	if add {
@@ -131,8 +133,8 @@ type point struct {
 	v  float64
 }
 
-// drawn are points, or the least and the greatest of those in each bin where
-// there are more than most.
+// drawn returns the points, or the minimum and maximum of each bin if there are more
+// than 2*most points.
 func drawn(points []point, most int, width time.Duration) *series {
 	s := &series{}
 	bin := time.Duration(math.MinInt64)

@@ -3,29 +3,32 @@ package page
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
-	"tacho"
-	"tacho/metric"
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
 )
 
-// A row is one request of the timeline. Its times are in hundredths of a
-// millisecond.
+// A row is one request of the timeline. Its times are in units of 10 µs.
 type row struct {
 	sent                  int64 // from the level's start
-	due                   int64 // before sent
-	head, first, last     int64 // after sent; -1 is never
-	end                   int64 // after sent
+	due                   int64 // time before sent
+	head, first, last     int64 // times after sent; -1 means never
+	end                   int64 // time after sent
 	input, output, events int
 	gaps                  string
-	failure               string // empty is success
-	at                    int    // its place among the records, which sampling goes by
+	failure               string // empty if the request succeeded
+	at                    int    // index among the records, used for sampling
+
+	name, class, answer string // see details
 }
 
-// rows are those of a level. There may be so many that to have each encoded by itself
-// would be most of the work of a page.
+// rows are the rows of a level. They are encoded together, because encoding each row on
+// its own would take most of the time to write a page.
 type rows []row
 
 // MarshalJSON implements json.Marshaler.
@@ -65,8 +68,71 @@ func (r *row) appendTo(b []byte) ([]byte, error) {
 	return append(b, ']'), nil
 }
 
-// size is about how many bytes a row takes.
-func (r *row) size() int { return 56 + len(r.gaps) + len(r.failure) }
+// size returns the approximate size of a row in bytes.
+func (r *row) size() int { return 64 + len(r.gaps) + len(r.failure) + len(r.answer) }
+
+// details identify the requests of the rows. Their lists are in the order of the rows.
+type details struct {
+	Prefix  string         `json:"prefix,omitempty"`  // common prefix of all names
+	Names   []string       `json:"names"`             // x-request-id, or session and turn, without Prefix
+	Classes []string       `json:"classes,omitempty"` // distinct labels
+	Class   []int          `json:"class,omitempty"`   // index in Classes
+	Answers map[int]string `json:"answers,omitempty"` // generated texts by row, if the run keeps texts
+}
+
+// mostClasses is the maximum number of classes that the page can filter by.
+const mostClasses = 24
+
+// details returns the details of rows.
+func (rs rows) details() *details {
+	if len(rs) == 0 {
+		return nil
+	}
+	d := &details{Prefix: rs[0].name, Answers: map[int]string{}}
+	for i := range rs {
+		for !strings.HasPrefix(rs[i].name, d.Prefix) {
+			d.Prefix = d.Prefix[:len(d.Prefix)-1]
+		}
+		if at := slices.Index(d.Classes, rs[i].class); at < 0 && len(d.Classes) <= mostClasses {
+			d.Classes = append(d.Classes, rs[i].class)
+		}
+		if rs[i].answer != "" {
+			d.Answers[i] = rs[i].answer
+		}
+	}
+	d.Prefix = d.Prefix[:strings.LastIndexAny(d.Prefix, "-_.:/")+1] // the numbers of requests stay whole
+	if len(d.Classes) < 2 || len(d.Classes) > mostClasses {
+		d.Classes = nil
+	}
+	for i := range rs {
+		d.Names = append(d.Names, strings.TrimPrefix(rs[i].name, d.Prefix))
+		if d.Classes != nil {
+			d.Class = append(d.Class, slices.Index(d.Classes, rs[i].class))
+		}
+	}
+	return d
+}
+
+// nameOf returns the x-request-id of a request, or its session and turn if it has none.
+func nameOf(r *tacho.Record) string {
+	switch {
+	case r.ID != "":
+		return clipAt(r.ID, mostName)
+	case r.Turns > 1:
+		return fmt.Sprintf("%d.%d", r.Session, r.Turn+1)
+	}
+	return strconv.FormatUint(r.Session, 10)
+}
+
+const mostName = 80 // characters of the name and of the class of a request
+
+func classOf(labels tacho.Labels) string {
+	var out []string
+	for _, l := range labels {
+		out = append(out, l.Key+" "+l.Value)
+	}
+	return clipAt(strings.Join(out, ", "), mostName)
+}
 
 func newRow(r *tacho.Record, at int) row {
 	const unit = 10 * time.Microsecond
@@ -80,6 +146,7 @@ func newRow(r *tacho.Record, at int) row {
 	out := row{
 		sent: int64(sent.Round(unit) / unit), due: -after(r.Due), head: after(r.Head), first: after(r.First()), last: after(r.Last()), end: after(r.End),
 		input: metric.InputTokens(r), output: r.Output, events: len(r.Events), gaps: code.encode(r.Events), at: at,
+		name: nameOf(r), class: classOf(r.Labels), answer: Clip(r.Text),
 	}
 	if r.Due == tacho.Never || out.due < 0 {
 		out.due = 0
@@ -90,12 +157,12 @@ func newRow(r *tacho.Record, at int) row {
 	return out
 }
 
-const mostFailures = 1000 // rows of failed requests beyond the sample; all failures are counted by time
+const mostFailures = 1000 // rows of failed requests in addition to the sample; the time bins count all failures
 
-// A rowKeeper keeps rows within a budget of bytes. Where not all have room, it
-// keeps one in 2, 4, 8 ... by their order, and beside these the failed ones and
-// the slowest of each piece of time.
-type rowKeeper struct {
+// A rowSampler keeps rows within a budget of bytes. If not all rows fit, it keeps every
+// second, fourth, eighth ... row, plus the failed requests and the slowest requests of
+// each time bin.
+type rowSampler struct {
 	budget, stride int
 	n, size        int
 	rows           []row
@@ -103,16 +170,15 @@ type rowKeeper struct {
 	worst          []worst
 }
 
-// A worst is the slowest requests of a piece of time: by the whole, and to the
-// first token.
+// A worst is the slowest requests of a time bin: by total latency, and by TTFT.
 type worst struct {
 	whole, first time.Duration
 	rows         [2]row
 }
 
-// add takes a record in that was sent in a piece of time. Coding its gaps costs
-// something, so that a row is made only of what is kept.
-func (k *rowKeeper) add(r *tacho.Record, bin int) {
+// add adds a record that was sent in a bin. It encodes the gaps only if the row is kept,
+// because encoding is expensive.
+func (k *rowSampler) add(r *tacho.Record, bin int) {
 	at, w, sent := k.n, &k.worst[bin], sentAt(r)
 	k.n++
 	longest := r.OK() && r.End-sent > w.whole
@@ -137,8 +203,8 @@ func (k *rowKeeper) add(r *tacho.Record, bin int) {
 	}
 }
 
-// keep adds to the sample, and thins it where it has become too long.
-func (k *rowKeeper) keep(r row) {
+// keep adds a row to the sample, and thins the sample if it exceeds the budget.
+func (k *rowSampler) keep(r row) {
 	k.rows = append(k.rows, r)
 	for k.size += r.size(); k.size > k.budget && len(k.rows) > 1; {
 		k.stride *= 2
@@ -156,14 +222,14 @@ func (k *rowKeeper) keep(r row) {
 	}
 }
 
-// list is all that was kept, in order of sending.
-func (k *rowKeeper) list() rows {
+// list returns all kept rows in order of sending.
+func (k *rowSampler) list() rows {
 	all := slices.Concat(rows{}, k.rows)
 	if k.stride > 1 {
 		all = append(all, k.failed...)
 		for _, w := range k.worst {
 			for _, r := range w.rows {
-				if r.end > 0 { // or there is none
+				if r.end > 0 { // not an empty slot
 					all = append(all, r)
 				}
 			}

@@ -1,10 +1,10 @@
-// Package profiles holds the engine profiles that come with the tool, one
-// small YAML file each. Package step says what the fields mean.
+// Package profiles embeds the engine profiles, one YAML file each. Package step
+// documents the fields.
 package profiles
 
 import "embed"
 
-// FS has the profiles at its root, as NAME.yaml.
+// FS contains the profiles at its root, as NAME.yaml.
 //
 //go:embed *.yaml
 var FS embed.FS

@@ -1,33 +1,33 @@
 package step
 
-// LoRA is what adapters of the model cost: requests that name another model than
-// the one that is served.
+// LoRA is the cost of LoRA adapters: requests that name a model other than the
+// served one.
 type LoRA struct {
-	Slots        int     `yaml:"slots"`          // adapters that are in memory together; 0: they cost nothing
-	LoadMs       float64 `yaml:"load_ms"`        // longer is a step that brings in one that is not there
-	PerAdapterUs float64 `yaml:"per_adapter_us"` // longer is a step for each different one in it
+	Slots        int     `yaml:"slots"`          // adapters in memory at the same time; 0: adapters cost nothing
+	LoadMs       float64 `yaml:"load_ms"`        // added to a step that loads an adapter
+	PerAdapterUs float64 `yaml:"per_adapter_us"` // added to a step for each distinct adapter in the batch
 }
 
-// adapters are those in memory, the one that was used longest ago first.
+// adapters are the LoRA adapters in memory, least recently used first.
 type adapters struct {
-	slots int
-	there []*adapter
+	slots    int
+	resident []*adapter
 }
 
 type adapter struct {
 	name  string
-	users int   // sequences in the batch
-	step  int64 // the latest that it is counted in
+	users int   // sequences of the batch with this adapter
+	step  int64 // the last step that counted the adapter
 }
 
-// place is where a sequence's adapter is, or could be; false: every one that is
-// there is in use.
-func (a *adapters) place(s *seq) (at int, ok bool) {
+// slotFor returns the slot that holds the sequence's adapter or could hold it, and
+// false if every slot is in use.
+func (a *adapters) slotFor(s *seq) (at int, ok bool) {
 	if s.Adapter == "" || a.slots == 0 {
 		return -1, true
 	}
 	free := -1
-	for i, one := range a.there {
+	for i, one := range a.resident {
 		if one.name == s.Adapter {
 			return i, true
 		}
@@ -35,44 +35,44 @@ func (a *adapters) place(s *seq) (at int, ok bool) {
 			free = i
 		}
 	}
-	if len(a.there) < a.slots {
-		return len(a.there), true
+	if len(a.resident) < a.slots {
+		return len(a.resident), true
 	}
 	return free, free >= 0
 }
 
-// bringIn gives a sequence that is let in its adapter. It says whether that had to
-// be loaded.
-func (a *adapters) bringIn(s *seq) (loaded bool) {
-	i, _ := a.place(s)
+// acquire gives an admitted sequence its adapter and reports whether the adapter
+// had to be loaded.
+func (a *adapters) acquire(s *seq) (loaded bool) {
+	i, _ := a.slotFor(s)
 	if i < 0 {
 		return false
 	}
 	one := &adapter{name: s.Adapter}
-	if i < len(a.there) {
-		if a.there[i].name == s.Adapter {
-			one = a.there[i]
+	if i < len(a.resident) {
+		if a.resident[i].name == s.Adapter {
+			one = a.resident[i]
 		}
-		a.there = append(a.there[:i], a.there[i+1:]...)
+		a.resident = append(a.resident[:i], a.resident[i+1:]...)
 	}
 	loaded = one.step == 0
-	a.there = append(a.there, one)
+	a.resident = append(a.resident, one)
 	one.users++
 	one.step = max(one.step, 1)
 	s.adapter = one
 	return loaded
 }
 
-// leave is called when a sequence leaves the batch.
-func (a *adapters) leave(s *seq) {
+// release is called when a sequence leaves the batch.
+func (a *adapters) release(s *seq) {
 	if s.adapter != nil {
 		s.adapter.users--
 		s.adapter = nil
 	}
 }
 
-// different counts the adapters of sequences, in the step of that number.
-func different(planned []*seq, step int64) (n int) {
+// countAdapters returns the number of distinct adapters in a step.
+func countAdapters(planned []*seq, step int64) (n int) {
 	for _, s := range planned {
 		if a := s.adapter; a != nil && a.step != step {
 			a.step = step

@@ -2,51 +2,52 @@ package step
 
 import "time"
 
-// API is the process that talks to clients: one thread, which takes requests in
-// and hands tokens out, in turns. All its work is done one after the other.
-// Without it FrontEnd describes what is before the engine.
+// API is the process that talks to clients. One thread reads requests and writes
+// tokens; its tasks run one after the other. If a profile has no API section,
+// FrontEnd describes the work before the engine.
 type API struct {
-	LatencyMs         float64 `yaml:"latency_ms"`           // of a request before anybody works on it
-	RequestMs         float64 `yaml:"request_ms"`           // work on a request ...
-	RequestPerTokenUs float64 `yaml:"request_per_token_us"` // ... and on each token of its prompt ...
-	Turns             int     `yaml:"turns"`                // ... in so many turns, between which others have theirs
-	SubmitMs          float64 `yaml:"submit_ms"`            // last turn: after it the engine gets it
-	HandOverMs        float64 `yaml:"hand_over_ms"`         // from one process to the other, either way
+	LatencyMs         float64 `yaml:"latency_ms"`           // delay of a request before the process works on it
+	RequestMs         float64 `yaml:"request_ms"`           // work on a request
+	RequestPerTokenUs float64 `yaml:"request_per_token_us"` // work on each prompt token
+	Turns             int     `yaml:"turns"`                // number of tasks the work on a request is divided into; other tasks run between them
+	SubmitMs          float64 `yaml:"submit_ms"`            // last task of a request; afterwards the engine receives the request
+	HandOverMs        float64 `yaml:"hand_over_ms"`         // latency between the API process and the engine, in both directions
 
-	StepMs      float64 `yaml:"step_ms"`      // to take the output of a step
-	TokenUs     float64 `yaml:"token_us"`     // for each token of it
-	PieceTokens int     `yaml:"piece_tokens"` // others have a turn after so many of them; 0: not before the last
-	EventUs     float64 `yaml:"event_us"`     // to write an event: all the tokens that an answer has by then
-	EndMs       float64 `yaml:"end_ms"`       // for the end of an answer
+	StepMs      float64 `yaml:"step_ms"`      // to receive the output of a step
+	TokenUs     float64 `yaml:"token_us"`     // for each token of the output
+	PieceTokens int     `yaml:"piece_tokens"` // other tasks run after this many tokens; 0: only after the last token
+	EventUs     float64 `yaml:"event_us"`     // to write an event with all pending tokens of an answer
+	EndMs       float64 `yaml:"end_ms"`       // to end an answer
 	CloseMs     float64 `yaml:"close_ms"`     // from the last token to the end of the answer
 }
 
-// An api is the API process.
+// An api is the state of the API process.
 type api struct {
 	c        API
 	on       bool
-	perEvent time.Duration // of a FrontEnd
+	perEvent time.Duration // FrontEnd.PerEventMs of a profile without an API section
 
-	arrivals queue[*seq]  // not yet seen
-	outputs  queue[given] // of the engine, not yet seen
-	batch    []output     // the step being handed over by the engine
+	arrivals queue[*seq]       // not yet polled
+	outputs  queue[stepOutput] // step outputs of the engine, not yet polled
+	batch    []output          // the step output being received
 	batchAt  time.Duration
-	spare    [][]output // that were handed on
-	ending   int        // answers whose last token the engine has made, and that are not over
+	spare    [][]output // slices to reuse
+	ending   int        // answers whose last token is generated but not yet written
 
-	tasks  queue[task] // that are ready
-	pass   int         // of those, how many are done before sockets are looked at again
-	now    task        // the task under way
-	busy   bool
-	free   time.Duration // when it ends, or the last one ended
-	seen   queue[given]  // outputs that were seen and are not handed on
-	at     int           // tokens of the first of these that are
-	told   Emission      // the latest
-	taking bool          // a task that hands outputs on is ready or under way
+	tasks        queue[task] // ready to run
+	pass         int         // tasks to run before sockets are polled again
+	now          task        // the running task
+	busy         bool
+	free         time.Duration     // when the running task ends, or the last task ended
+	unforwarded  queue[stepOutput] // polled outputs, not yet forwarded
+	at           int               // forwarded tokens of the first output
+	emission     Emission          // reused for every emission
+	outputQueued bool              // a taskOutput is ready or running
 }
 
-// given is the output of a step, and when the API process can have it.
-type given struct {
+// A stepOutput is the output of a step and the time at which the API process can
+// read the output.
+type stepOutput struct {
 	at  time.Duration
 	out []output
 }
@@ -59,9 +60,9 @@ type task struct {
 type taskKind uint8
 
 const (
-	taskRequest taskKind = iota // a turn of the work on a request
-	taskSubmit                  // the last
-	taskOutput                  // hand on what the engine made
+	taskRequest taskKind = iota // one part of the work on a request
+	taskSubmit                  // the last part of the work on a request
+	taskOutput                  // forward the engine's output to the answers
 	taskEvent                   // write an event
 	taskEnd                     // end an answer
 )
@@ -79,7 +80,7 @@ func newAPI(p Profile) api {
 	return a
 }
 
-// arrive takes a request that comes from a client.
+// arrive receives a request from a client.
 func (a *api) arrive(now time.Duration, s *seq) {
 	if !a.on {
 		s.home.front.add(now, s)
@@ -87,32 +88,32 @@ func (a *api) arrive(now time.Duration, s *seq) {
 	}
 	s.arrived = now + milliseconds(a.c.LatencyMs)
 	if n := a.arrivals.len(); n > 0 {
-		s.arrived = max(s.arrived, a.arrivals.last().arrived) // they are seen in order
+		s.arrived = max(s.arrived, a.arrivals.last().arrived) // requests are polled in order
 	}
 	a.arrivals.push(s)
 }
 
-// direct says whether tokens go out the moment they are made.
+// direct reports whether tokens are delivered at the time they are generated.
 func (a *api) direct() bool { return !a.on && a.perEvent == 0 }
 
-// take gets tokens from the engine.
-func (a *api) take(now time.Duration, s *seq, tokens int, deliver func(*Emission)) {
+// accept receives tokens from the engine.
+func (a *api) accept(now time.Duration, s *seq, tokens int, deliver func(*Emission)) {
 	if a.direct() {
-		s.emission(&a.told, now, s.said-tokens, tokens)
-		deliver(&a.told)
+		s.emission(&a.emission, now, s.emitted-tokens, tokens)
+		deliver(&a.emission)
 		return
 	}
-	if s.over {
+	if s.finished {
 		a.ending++
 	}
 	a.batchAt = now + milliseconds(a.c.HandOverMs)
 	a.batch = append(a.batch, output{s, tokens})
 }
 
-// taken ends the output of a step.
-func (a *api) taken() {
+// endStep completes the output of a step.
+func (a *api) endStep() {
 	if len(a.batch) > 0 {
-		a.outputs.push(given{a.batchAt, a.batch})
+		a.outputs.push(stepOutput{a.batchAt, a.batch})
 		a.batch = nil
 		if n := len(a.spare); n > 0 {
 			a.batch, a.spare = a.spare[n-1], a.spare[:n-1]
@@ -120,7 +121,7 @@ func (a *api) taken() {
 	}
 }
 
-// next is when the process has done something, or has something to do.
+// next returns when the running task ends or the next task can start.
 func (a *api) next() (time.Duration, bool) {
 	if a.busy || a.tasks.len() > 0 {
 		return a.free, true
@@ -135,17 +136,17 @@ func (a *api) next() (time.Duration, bool) {
 	return max(at, a.free), ok
 }
 
-// step ends the task under way, if there is one, and begins the next.
+// step ends the running task, if there is one, and starts the next.
 func (a *api) step(now time.Duration, deliver func(*Emission)) {
 	a.free = now
 	if a.busy {
 		a.busy = false
 		if a.end(a.now, deliver) {
-			return // it goes on
+			return // end started another task
 		}
 	}
 	if a.pass == 0 {
-		a.look()
+		a.poll()
 		a.pass = a.tasks.len()
 	}
 	if a.pass > 0 {
@@ -154,21 +155,21 @@ func (a *api) step(now time.Duration, deliver func(*Emission)) {
 	}
 }
 
-// look sees what has come since it last did.
-func (a *api) look() {
+// poll queues the requests and outputs received since the last poll.
+func (a *api) poll() {
 	for a.arrivals.len() > 0 && a.arrivals.first().arrived <= a.free {
 		a.tasks.push(task{taskRequest, a.arrivals.pop()})
 	}
 	for a.outputs.len() > 0 && a.outputs.first().at <= a.free {
-		a.seen.push(a.outputs.pop())
-		if !a.taking {
-			a.taking = true
+		a.unforwarded.push(a.outputs.pop())
+		if !a.outputQueued {
+			a.outputQueued = true
 			a.tasks.push(task{taskOutput, nil})
 		}
 	}
 }
 
-// begin starts a task. A request that was given up takes no time.
+// begin starts a task. A task of a cancelled request takes no time.
 func (a *api) begin(t task) {
 	a.now, a.busy = t, true
 	us := 0.0
@@ -193,10 +194,10 @@ func (a *api) begin(t task) {
 	a.free += milliseconds(us / 1e3)
 }
 
-// piece is how many requests' tokens are handed on in one turn.
-func (a *api) piece() int { return min(a.c.PieceTokens, len(a.seen.first().out)-a.at) }
+// piece is the number of output entries forwarded by one task.
+func (a *api) piece() int { return min(a.c.PieceTokens, len(a.unforwarded.first().out)-a.at) }
 
-// end does what a task was for. It says whether another goes on in its place.
+// end completes a task and reports whether another task started in its place.
 func (a *api) end(t task, deliver func(*Emission)) bool {
 	s := t.s
 	switch t.kind {
@@ -211,7 +212,7 @@ func (a *api) end(t task, deliver func(*Emission)) bool {
 			s.home.front.add(a.free+milliseconds(a.c.HandOverMs), s)
 		}
 	case taskOutput:
-		return a.handOn()
+		return a.forward()
 	case taskEvent:
 		return a.write(s, deliver)
 	case taskEnd:
@@ -219,10 +220,10 @@ func (a *api) end(t task, deliver func(*Emission)) bool {
 	return false
 }
 
-// handOn gives a piece of a step's output to the answers it is for. The next
-// piece waits for its turn; the output of the next step does not.
-func (a *api) handOn() bool {
-	first := a.seen.first()
+// forward gives a piece of a step's output to its answers. The next piece waits
+// behind other tasks; the output of the next step starts immediately.
+func (a *api) forward() bool {
+	first := a.unforwarded.first()
 	n := a.piece()
 	for _, o := range first.out[a.at : a.at+n] {
 		o.s.pending += o.tokens
@@ -238,22 +239,22 @@ func (a *api) handOn() bool {
 	a.at = 0
 	clear(first.out)
 	a.spare = append(a.spare, first.out[:0])
-	a.seen.pop()
-	if a.seen.len() == 0 {
-		a.taking = false
+	a.unforwarded.pop()
+	if a.unforwarded.len() == 0 {
+		a.outputQueued = false
 		return false
 	}
 	a.begin(task{taskOutput, nil})
 	return true
 }
 
-// write delivers all the tokens that an answer has by now.
+// write delivers all pending tokens of an answer.
 func (a *api) write(s *seq, deliver func(*Emission)) bool {
 	s.writing = false
 	if s.cancelled {
-		return false // its client is gone
+		return false // the client disconnected
 	}
-	m := &a.told
+	m := &a.emission
 	s.emission(m, a.free, s.written, s.pending)
 	s.written, s.pending = s.written+s.pending, 0
 	if m.Last {
@@ -268,7 +269,6 @@ func (a *api) write(s *seq, deliver func(*Emission)) bool {
 	return false
 }
 
-// A queue is first in, first out.
 type queue[T any] struct {
 	items []T
 	head  int

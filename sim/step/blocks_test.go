@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// plainCache is a kvCache that looks at each block for itself.
+// plainCache is a reference kvCache that handles every block separately.
 type plainCache struct {
-	kvCache // for its numbers
+	kvCache // for its counters
 	blocks  map[uint64]int
-	ring    []uint64 // blocks that nobody holds, the first to go first
+	ring    []uint64 // blocks without holders, in order of eviction
 	away    []uint64
 }
 
@@ -88,19 +88,19 @@ func (k *plainCache) release(h *plainHolding) {
 	}
 }
 
-// order is the blocks of a ring, the first to go first.
+// order returns the blocks of the LRU list in order of eviction.
 func (t *blockTable) order() (out []uint64) {
-	for at := t.stretches[0].next; at != 0; at = t.stretches[at].next {
-		for _, hash := range slices.Backward(t.stretches[at].hashes) {
+	for at := t.extents[0].next; at != 0; at = t.extents[at].next {
+		for _, hash := range slices.Backward(t.extents[at].hashes) {
 			out = append(out, hash)
 		}
 	}
 	return out
 }
 
-// TestBlocksInStretches has sequences that begin alike come, grow and go, and holds
-// the cache against one that looks at each block for itself.
-func TestBlocksInStretches(t *testing.T) {
+// Sequences with common prefixes arrive, grow and end. The cache must agree with
+// plainCache.
+func TestBlocksInExtents(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		made := newKVCache(KV{BlockTokens: 4, Blocks: 30 + rng.IntN(60), PrefixCache: true}, Offload{Blocks: rng.IntN(2) * 20})
@@ -153,7 +153,7 @@ func TestBlocksInStretches(t *testing.T) {
 	}
 }
 
-// branch is the hashes of a prompt that begins like others for a while.
+// branch returns the hashes of a prompt that shares a prefix with others.
 func branch(rng *rand.Rand) (out []uint64) {
 	at := uint64(1)
 	for range 1 + rng.IntN(12) {
@@ -163,16 +163,16 @@ func branch(rng *rand.Rand) (out []uint64) {
 	return out
 }
 
-// A table is a map, whatever is put in and taken out, also where hashes have the
-// same end.
+// A block table behaves like a map under insertions and deletions, even if hashes
+// collide.
 func TestBlockTableIsAMap(t *testing.T) {
 	for trial := range uint64(50) {
 		rng := rand.New(rand.NewPCG(trial, 9))
 		table, want := newBlockTable(), map[uint64]int32{}
 		for range 2000 {
-			hash := rng.Uint64N(300) << (trial % 4 * 20) // the higher, the more alike are their ends
+			hash := rng.Uint64N(300) << (trial % 4 * 20) // larger shifts cause more collisions
 			at, there := want[hash]
-			if got := table.first(hash).stretch; got != at {
+			if got := table.first(hash).extent; got != at {
 				t.Fatalf("trial %d: %x is at %d, want %d", trial, hash, got, at)
 			}
 			switch {

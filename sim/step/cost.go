@@ -7,51 +7,52 @@ import (
 	"time"
 )
 
-// Cost is how long a step takes, from what is in it.
+// Cost is the duration of a step as a function of its contents.
 type Cost struct {
-	Step    []Knot `yaml:"step"`    // time over the tokens in the step, straight between the knots
-	Prefill []Knot `yaml:"prefill"` // the same for steps without decodes; empty: Step serves both
-	Decode  []Knot `yaml:"decode"`  // and for steps that only decode; empty: Step serves both
+	Step    []Knot `yaml:"step"`    // duration over tokens in the step; linear between knots
+	Prefill []Knot `yaml:"prefill"` // for steps without decodes; Step if empty
+	Decode  []Knot `yaml:"decode"`  // for steps with decodes only; Step if empty
 
-	DecodeNsPerContextToken     float64 `yaml:"decode_ns_per_context_token"`      // for each token of context of each decode
-	MixedUsPerSequence          float64 `yaml:"mixed_us_per_sequence"`            // for each decode in a step that has prompt tokens, too
-	PrefillNsPerTokenAndContext float64 `yaml:"prefill_ns_per_token_and_context"` // for each pair of a computed token and one it attends to
+	DecodeNsPerContextToken     float64 `yaml:"decode_ns_per_context_token"`      // for each context token of each decode
+	MixedUsPerSequence          float64 `yaml:"mixed_us_per_sequence"`            // for each decode in a step with prompt tokens
+	PrefillNsPerTokenAndContext float64 `yaml:"prefill_ns_per_token_and_context"` // for each pair of a computed token and a token it attends to
 
-	LongContextTokens int     `yaml:"long_context_tokens"` // a pure decode step with a longer context than this ...
-	LongContextMs     float64 `yaml:"long_context_ms"`     // ... takes this much more
+	LongContextTokens int     `yaml:"long_context_tokens"` // a decode-only step with a longer context than this ...
+	LongContextMs     float64 `yaml:"long_context_ms"`     // ... takes this much longer
 
-	Noise  float64 `yaml:"noise"`   // standard deviation of the logarithm of a step's time
-	TickMs float64 `yaml:"tick_ms"` // a step longer than this ends on a multiple of it; 0: no tick
+	Noise  float64 `yaml:"noise"`   // standard deviation of the logarithm of a step's duration
+	TickMs float64 `yaml:"tick_ms"` // a longer step ends on a multiple of TickMs; 0: no tick
 }
 
-// A Knot is one corner of a piecewise linear function of tokens. Left of the
-// first it is level; right of the last it goes on as before.
+// A Knot is a corner of a piecewise linear function of tokens. The function is
+// constant before the first knot and continues its last slope after the last.
 type Knot struct {
 	Tokens int     `yaml:"tokens"`
 	Ms     float64 `yaml:"ms"`
 }
 
-// load is what one step computes.
+// load is the work of one step.
 type load struct {
 	prefill        int     // prompt tokens
-	decode         int     // tokens of sequences that decode, drafts included
-	sequences      int     // that decode
+	decode         int     // tokens of decoding sequences, drafts included
+	sequences      int     // decoding sequences
 	prefillPairs   float64 // sum over prompt tokens of the context each attends to
-	decodeContext  float64 // sum over decoding sequences of their context
-	longestContext int     // of the decoding sequences
+	decodeContext  float64 // sum of the contexts of the decoding sequences
+	longestContext int     // longest context of a decoding sequence
 
-	adapters int // different ones that its sequences use
-	loaded   int // adapters that were not there before it
-	moved    int // tokens whose keys and values go to another memory, or come from it
+	adapters int // distinct adapters of the sequences
+	loaded   int // adapters loaded for this step
+	moved    int // tokens whose keys and values are moved between memories
 }
 
-// shortestStep keeps time moving when a profile's lines reach zero or below.
+// shortestStep keeps time moving if a profile's cost is zero or negative.
 const shortestStep = time.Microsecond
 
 // longestStep keeps sums of step times within a time.Duration.
 const longestStep = time.Hour
 
-// stepTime is how long a step takes, with all that it is made longer by.
+// stepTime returns the duration of a step, including speculation, adapters,
+// transfers and parallelism.
 func (p *Profile) stepTime(l load, normal float64) time.Duration {
 	ms := p.Cost.millis(l)
 	if n := p.Parallel.Tensor; n > 1 {
@@ -64,10 +65,10 @@ func (p *Profile) stepTime(l load, normal float64) time.Duration {
 	if l.moved > 0 {
 		ms += p.KV.moveMs(l.moved, p.Offload.GBPerS)
 	}
-	return p.Cost.settle(ms, normal)
+	return p.Cost.withNoise(ms, normal)
 }
 
-// millis is the time of a step by the cost lines.
+// millis returns the duration of a step according to the cost lines.
 func (c *Cost) millis(l load) float64 {
 	line := c.Step
 	switch {
@@ -87,9 +88,9 @@ func (c *Cost) millis(l load) float64 {
 	return ms
 }
 
-// settle is the time that a step of so many milliseconds takes this once. Normal is a
-// random number.
-func (c *Cost) settle(ms, normal float64) time.Duration {
+// withNoise returns the duration of a step with noise and tick applied. normal is a
+// random number from the standard normal distribution.
+func (c *Cost) withNoise(ms, normal float64) time.Duration {
 	if c.Noise > 0 {
 		ms *= math.Exp(c.Noise * normal)
 	}
@@ -99,7 +100,8 @@ func (c *Cost) settle(ms, normal float64) time.Duration {
 	return max(shortestStep, min(longestStep, milliseconds(ms)))
 }
 
-// milliseconds converts, and saturates long before a Duration ends.
+// milliseconds converts ms to a Duration and saturates far below the largest
+// Duration.
 func milliseconds(ms float64) time.Duration {
 	return time.Duration(min(ms, 1000*maxMs) * float64(time.Millisecond))
 }
@@ -127,7 +129,7 @@ func (c *Cost) validate() error {
 		last := 0
 		for i, k := range line.knots {
 			if k.Tokens <= last || k.Tokens > maxCount {
-				return fmt.Errorf("%s[%d].tokens: %d must be above %d, knots go from few to many tokens", line.field, i, k.Tokens, last)
+				return fmt.Errorf("%s[%d].tokens: %d must be above %d, because knots are in ascending order", line.field, i, k.Tokens, last)
 			}
 			if err := within(fmt.Sprintf("%s[%d].ms", line.field, i), k.Ms, 0, maxMs); err != nil {
 				return err

@@ -58,7 +58,7 @@ func TestNoise(t *testing.T) {
 	const n = 10_000
 	var sum, squares float64
 	for range n {
-		x := math.Log(inMs(c.settle(c.millis(load{decode: 1}), rng.NormFloat64())) / 100)
+		x := math.Log(inMs(c.withNoise(c.millis(load{decode: 1}), rng.NormFloat64())) / 100)
 		sum += x
 		squares += x * x
 	}

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// The document on profiles names every field, and its examples are read.
+// The document on profiles names every field, and its examples can be parsed.
 func TestProfileDocument(t *testing.T) {
 	text, err := os.ReadFile("../../docs/profile.md")
 	if err != nil {
@@ -23,7 +23,7 @@ func TestProfileDocument(t *testing.T) {
 			if f.Type.Kind() == reflect.Struct && name != "output" {
 				walk(name, f.Type)
 			} else if !bytes.Contains(text, []byte("`"+name+"`")) {
-				t.Errorf("it does not tell of %s", name)
+				t.Errorf("%s is missing", name)
 			}
 		}
 	}
@@ -34,7 +34,7 @@ func TestProfileDocument(t *testing.T) {
 		example, _, _ := strings.Cut(part, "```")
 		d := yaml.NewDecoder(strings.NewReader(example))
 		d.KnownFields(true)
-		if err := d.Decode(&whole); err != nil { // each says more of the first
+		if err := d.Decode(&whole); err != nil { // later examples extend the first
 			t.Fatalf("example %d: %v", i, err)
 		}
 		if err := whole.Validate(); err != nil {

@@ -1,21 +1,20 @@
-// Package step is an inference engine without a GPU, as pure computation: one
-// step loop in which the batch advances together. It reads no clock; whoever
-// drives it says what time it is, so that the same engine runs in virtual
-// time (Simulate) and behind a real server.
+// Package step simulates an inference engine without a GPU: one step loop that
+// advances a batch. It reads no clock. The caller passes the time, so the same
+// engine runs in virtual time (Simulate) and behind a real server.
 //
-// A driver does, for as long as there is work:
+// The caller repeats, if there is work:
 //
-//	end, ok := e.Next(now)   // plan a step that begins at now
-//	...                      // wait until end; Add and Cancel may come meanwhile
-//	e.Finish(emit)           // the step is over: hand out what it produced
-//	now = end                // the next step begins where this one ended
+//	end, ok := e.Next(now) // plan a step from now on
+//	...                    // wait until end; Add and Cancel may be called meanwhile
+//	e.Finish(emit)         // the step ended: emit its tokens
+//	now = end              // the next step begins when this one ends
 //
-// Steps follow one another at the ends the engine computed, however late the
-// driver wakes up: lateness never adds up. Only after Next has said that the
-// engine is idle does the driver take the time of the next arrival for now.
+// Steps begin and end at the times the engine computes, even if the caller wakes up
+// late, so lateness does not accumulate. The caller uses the time of the next
+// arrival as now only if Next reported an idle engine.
 //
-// The same profile, seed and sequence of calls give the same result. An
-// Engine is not safe for concurrent use.
+// The same profile, seed and sequence of calls give the same result. An Engine is
+// not safe for concurrent use.
 package step
 
 import (
@@ -27,78 +26,77 @@ import (
 	"time"
 )
 
-// A Request is what the engine needs to know of a request.
+// A Request is the engine's view of a request.
 type Request struct {
 	ID        uint64   // unique among the requests in flight
 	Prompt    int      // tokens
-	Blocks    []uint64 // a hash for each full KV block of the prompt, and of the output if it is known; each covers all that is before it. May be nil
-	MaxNew    int      // most tokens to generate; 0: the profile's output.max
+	Blocks    []uint64 // a hash for each full KV block of the prompt, and of the output if known; each hash covers all preceding tokens. May be nil
+	MaxNew    int      // maximum number of tokens to generate; output.max of the profile if 0
 	IgnoreEOS bool     // generate exactly MaxNew
-	Output    int      // tokens the model would generate before it stops; 0: the profile's distribution
-	Draw      uint64   // which draw of that distribution is its own; 0: that of its ID
-	Cached    int      // prompt tokens that count as cached, where Blocks does not tell
-	Session   uint64   // that it belongs to, for routers
-	Turn      int      // of it
-	Prefix    []uint64 // what it begins with, for those that go by it
-	Adapter   string   // of the model that it is for; empty: none
-	Priority  int      // the lower, the sooner; only where the profile has priorities
-	Of        any      // whose it is: emissions say so too
+	Output    int      // tokens the model would generate before it stops; 0: drawn from the profile's distribution
+	Draw      uint64   // selects the draw from that distribution; ID if 0
+	Cached    int      // prompt tokens that count as cached if Blocks is nil
+	Session   uint64   // session of the request, for routers
+	Turn      int      // turn within the session
+	Prefix    []uint64 // hashes of the prompt's beginning, for routers with prefix affinity
+	Adapter   string   // LoRA adapter; empty: none
+	Priority  int      // lower runs first; used only if the profile enables priorities
+	Owner     any      // the caller's value, copied to emissions
 }
 
-// An Emission is what one step produced for one request.
+// An Emission is the output of one step for one request.
 type Emission struct {
 	ID     uint64
-	Of     any           // as in the request
-	Made   time.Duration // when the engine had made it
-	At     time.Duration // when it came out
+	Owner  any           // copied from the request
+	Made   time.Duration // when the engine generated the tokens
+	At     time.Duration // when the tokens were delivered
 	Tokens int           // tokens generated, the end-of-sequence token included
 
-	// Earlier is when tokens came out, one at a time, that nobody was told of yet.
-	// They are before those of At. Only a server that may tell late has any.
+	// Earlier holds the times of tokens that were generated one by one before At
+	// and not delivered yet. It is set only after Server.DeferDelivery.
 	Earlier []time.Duration
 
-	Steps int  // in which the engine made tokens of the request so far
-	First bool // nothing came before
-	Last  bool // nothing comes after
-	Lost  bool // its server is gone: there is no token, and nothing comes after
+	Steps int  // steps so far in which the engine generated tokens of the request
+	First bool // first emission of the request
+	Last  bool // last emission of the request
+	Lost  bool // the server failed: Tokens is 0 and no emission follows
 
-	// On First and Last.
-	Accepted    time.Duration // when the engine was given it: a server answers its client then
-	Queued      time.Duration // when its scheduler could see it
-	Admitted    time.Duration // when it first got into the running batch
-	FirstMade   time.Duration // when the engine had made its first token
-	Cached      int           // prompt tokens taken from the prefix cache at admission
-	Preemptions int           // times it has been preempted so far
+	// Set if First or Last.
+	Accepted    time.Duration // when the engine accepted the request; a server sends its response header then
+	Queued      time.Duration // when the scheduler could first see the request
+	Admitted    time.Duration // when the request first entered the running batch
+	FirstMade   time.Duration // when the engine generated the first token
+	Cached      int           // prompt tokens found in the prefix cache at admission
+	Preemptions int           // preemptions so far
 
-	// On Last.
-	EOS    bool          // the last of Tokens is the end-of-sequence token: it counts and has no text
-	Finish string        // why it ended: FinishStop or FinishLength
-	Ends   time.Duration // when the answer is over: not before At
+	// Set if Last.
+	EOS    bool          // the last token is the end-of-sequence token, which counts but has no text
+	Finish string        // FinishStop or FinishLength
+	Ends   time.Duration // when the answer ends; not before At
 }
 
-// The reasons for which a request ends.
+// Finish reasons.
 const (
 	FinishStop   = "stop"   // the model stopped by itself
-	FinishLength = "length" // it reached its limit
+	FinishLength = "length" // the request reached its limit
 )
 
-// errTooLong is wrapped in Add's error for a request that the engine could
-// never hold.
+// errTooLong is wrapped by Add's error for a request that could never fit.
 var errTooLong = errors.New("request too long for this engine")
 
-// Stats is the state of an engine and what it has done so far.
+// Stats is the current state of an engine and its counters.
 type Stats struct {
 	Running int // sequences in the batch
-	Waiting int // requests that are not in it: in the front end, queued or preempted
+	Waiting int // requests outside the batch: in the front end, queued or preempted
 
 	KVBlocks     int // 0: unlimited
-	KVUsedBlocks int // held by sequences; blocks that are only cached are free
+	KVUsedBlocks int // held by sequences; cached blocks without a holder count as free
 
 	PrefixQueryTokens int64 // prompt tokens looked up in the prefix cache
-	PrefixHitTokens   int64 // of those, found
+	PrefixHitTokens   int64 // prompt tokens found in the prefix cache
 
 	Steps           int64
-	PromptTokens    int64 // computed, not cached; recomputed ones count again
+	PromptTokens    int64 // computed, not cached; recomputed tokens count again
 	GeneratedTokens int64
 	Preemptions     int64
 	Finished        int64
@@ -106,7 +104,7 @@ type Stats struct {
 	BusyTime        time.Duration
 }
 
-// An Engine is the state of the step loop.
+// Engine is a continuously batching inference engine as pure computation: the caller advances it from step to step.
 type Engine struct {
 	p      Profile
 	policy policy
@@ -114,28 +112,28 @@ type Engine struct {
 	rng    *rand.Rand
 
 	front     frontEnd
-	waiting   fifo   // through the front end, never run
-	preempted []*seq // to run again before anything waiting; the last one first
-	aside     []*seq // waiting for an adapter, while a step is planned
-	running   []*seq // in order of admission, or of their priority
+	waiting   fifo   // past the front end, never run
+	preempted []*seq // run before any waiting request; the last one first
+	skipped   []*seq // waiting for an adapter while a step is planned
+	running   []*seq // in order of admission, or of priority
 	adapters  adapters
 	live      map[uint64]*seq
 	kv        kvCache
-	flow      flow
+	group     decodeGroup
 	jump      jump
 	orders    uint64 // admissions so far
-	plans     int64  // so far
+	plans     int64  // plans so far
 
-	handOver func(at time.Duration, s *seq) // takes what has read its prompt; nil: it goes on here
+	handOver func(at time.Duration, s *seq) // receives sequences after prefill; nil: they decode here
 
 	waitedSteps int // decode steps since the last prefill, for the reserve policy
 
 	load     load          // of the step being planned
-	planned  []*seq        // those it advances
-	admitted int           // requests new to the batch in it
-	gone     bool          // some of the batch are finished or cancelled
-	flying   int           // steps that are planned and not over
-	now      time.Duration // when the latest was planned
+	planned  []*seq        // sequences in the step being planned
+	admitted int           // requests admitted by the step being planned
+	hasGone  bool          // the batch contains finished or cancelled sequences
+	inFlight int           // steps that are planned and not finished
+	now      time.Duration // when the latest step was planned
 	spare    []*batch
 
 	stepping bool // between Next and Finish
@@ -148,8 +146,8 @@ type Engine struct {
 // A seq is a request in the engine.
 type seq struct {
 	Request
-	emits int  // tokens it will generate, the end of sequence included
-	stops bool // the last of them is the end of sequence
+	emits int  // tokens to generate, the end of sequence included
+	stops bool // the last token is the end of sequence
 	slot  burstSlot
 
 	queued      time.Duration
@@ -158,53 +156,53 @@ type seq struct {
 	inBatch     bool
 	cancelled   bool
 
-	computed  int           // tokens of the prefill that are in the KV cache
-	prefill   int           // tokens to prefill: the prompt, and after a preemption what was generated too
-	generated int           // tokens, those of steps under way included
-	said      int           // tokens that are out
-	made      time.Duration // the latest of them
-	firstMade time.Duration // the first of them
-	steps     int           // that they are from
-	over      bool          // all of them are
+	computed  int           // tokens of the prefill in the KV cache
+	prefill   int           // tokens to prefill: the prompt, and after a preemption also the generated tokens
+	generated int           // generated tokens, including the steps in flight
+	emitted   int           // tokens of finished steps
+	made      time.Duration // when the latest token was generated
+	firstMade time.Duration // when the first token was generated
+	steps     int           // steps with generated tokens
+	finished  bool          // all tokens are generated
 	cached    int
 	preempts  int
 	blocks    holding
 
-	work     int   // tokens of it in the step under way
-	inPlan   int64 // the number of the plan that it is in
-	swapped  int   // blocks of it that are in the other memory
-	whole    bool  // its keys and values came from another engine, and it has not run here yet
-	home     *Engine
-	adapter  *adapter
-	decoding bool
-	order    uint64 // of its admission
-	place    place
+	work        int   // its tokens in the current step
+	inPlan      int64 // number of the latest plan with the sequence
+	swapped     int   // blocks in the offload memory
+	transferred bool  // keys and values came from another engine; false after the first step here
+	home        *Engine
+	adapter     *adapter
+	decoding    bool
+	order       uint64 // order of admission
+	member      membership
 
-	// In the API process.
-	arrived time.Duration // when it can be seen there
-	turns   int           // of the work on it that are done
-	pending int           // tokens that wait to be written
-	writing bool          // they are in the queue for it
+	// State in the API process.
+	arrived time.Duration // when the API process can see the request
+	turns   int           // completed tasks of the work on the request
+	pending int           // tokens not written yet
+	writing bool          // a taskEvent for the pending tokens is queued
 	written int
 }
 
-// gone says whether a queue is to pass over it.
-func (s *seq) gone() bool { return s.cancelled || s.over }
+// gone reports whether a queue should skip the sequence.
+func (s *seq) gone() bool { return s.cancelled || s.finished }
 
 func (s *seq) prefilled() bool { return s.computed >= s.prefill }
 
-// A batch is a step: what it computes, and what comes out of it.
+// A batch is the work and the output of a step.
 type batch struct {
 	load load
-	new  int // requests that were not in the step before
+	new  int // requests that were not in the previous step
 	took time.Duration
 	out  []output
 
-	// Of the flow, where it is in the step.
-	flowing bool
-	flows   int    // sequences of it
-	number  int    // of the step, among those of the flow
-	last    []*seq // those whose last token it makes
+	// The decode group's part of the step.
+	hasGroup  bool
+	groupSize int    // sequences of the group
+	number    int    // step number within the group
+	last      []*seq // sequences whose last token this step generates
 }
 
 // An output is the tokens of one request in a step.
@@ -213,7 +211,7 @@ type output struct {
 	tokens int
 }
 
-// context is how many tokens a decode attends to.
+// context is the number of tokens a decode attends to.
 func (s *seq) context() int { return s.Prompt + s.generated }
 
 // New returns an idle engine.
@@ -233,8 +231,8 @@ func New(p Profile, seed uint64) (*Engine, error) {
 	}, nil
 }
 
-// Add hands over a request that arrived at now. It may be called between Next
-// and Finish; the request is not part of the step under way.
+// Add hands over a request that arrived at now. Add may be called between Next and
+// Finish; the request does not join the current step.
 func (e *Engine) Add(now time.Duration, r *Request) error {
 	s, err := e.take(r)
 	if err == nil {
@@ -243,7 +241,7 @@ func (e *Engine) Add(now time.Duration, r *Request) error {
 	return err
 }
 
-// take accepts a request, which is then on its way to the front end.
+// take validates a request. The caller then passes the sequence to the front end.
 func (e *Engine) take(r *Request) (*seq, error) {
 	if _, ok := e.live[r.ID]; ok {
 		return nil, fmt.Errorf("request %d is already in flight", r.ID)
@@ -264,25 +262,25 @@ func (e *Engine) take(r *Request) (*seq, error) {
 func (e *Engine) check(s *seq) error {
 	switch {
 	case s.Prompt < 1 || s.Prompt > maxCount:
-		return fmt.Errorf("prompt of %d tokens: it must have at least one and at most %d", s.Prompt, maxCount)
+		return fmt.Errorf("prompt of %d tokens: must be between 1 and %d", s.Prompt, maxCount)
 	case s.MaxNew < 1 || s.MaxNew > maxCount:
-		return fmt.Errorf("limit of %d new tokens: it must be at least one and at most %d", s.MaxNew, maxCount)
+		return fmt.Errorf("limit of %d new tokens: must be between 1 and %d", s.MaxNew, maxCount)
 	case s.Output < 0:
-		return fmt.Errorf("output of %d tokens: it cannot be negative", s.Output)
+		return fmt.Errorf("output of %d tokens: must not be negative", s.Output)
 	}
 	total := s.Prompt + s.MaxNew
 	if limit := e.p.ContextTokens; limit > 0 && total > limit {
-		return fmt.Errorf("%w: %d prompt and %d new tokens, its context has %d", errTooLong, s.Prompt, s.MaxNew, limit)
+		return fmt.Errorf("%w: %d prompt and %d new tokens exceed the context of %d tokens", errTooLong, s.Prompt, s.MaxNew, limit)
 	}
 	if e.kv.blocksFor(total) > e.kv.total {
-		return fmt.Errorf("%w: %d prompt and %d new tokens, its KV cache has room for %d", errTooLong, s.Prompt, s.MaxNew, e.kv.total*e.p.KV.BlockTokens)
+		return fmt.Errorf("%w: %d prompt and %d new tokens exceed the KV cache of %d tokens", errTooLong, s.Prompt, s.MaxNew, e.kv.total*e.p.KV.BlockTokens)
 	}
 	return nil
 }
 
-// outcome is how many tokens the request will generate and whether the last
-// is the end of sequence. A draw depends on the seed and the request alone,
-// never on what else is going on.
+// outcome returns the number of tokens the request will generate and whether the
+// last is the end of sequence. A draw depends on the seed and the request alone, so
+// other requests cannot change it.
 func (e *Engine) outcome(s *seq) (emits int, stops bool) {
 	if s.IgnoreEOS {
 		return s.MaxNew, false
@@ -297,9 +295,8 @@ func (e *Engine) outcome(s *seq) (emits int, stops bool) {
 	return out + 1, true
 }
 
-// Cancel forgets a request: nothing is emitted for it any more. A step under
-// way still takes as long as it was going to. It says whether the request was
-// there.
+// Cancel removes a request and reports whether the request existed. Nothing more is
+// emitted for the request, but the duration of the current step does not change.
 func (e *Engine) Cancel(id uint64) bool {
 	s, ok := e.live[id]
 	if !ok {
@@ -308,29 +305,29 @@ func (e *Engine) Cancel(id uint64) bool {
 	delete(e.live, id)
 	s.cancelled = true
 	e.stats.Cancelled++
-	if e.flow.on {
-		e.stats.GeneratedTokens -= int64(e.unmade(s)) // they will be counted
+	if e.group.on {
+		e.stats.GeneratedTokens -= int64(e.unmade(s)) // result will count them
 	}
-	if s.place.in {
-		e.leaveFlow(s)
+	if s.member.in {
+		e.leaveGroup(s)
 	}
-	if !s.inBatch { // its queue drops it when it gets there
+	if !s.inBatch { // the queue skips the sequence later
 		e.stats.Waiting--
 		e.swapIn(s)
 		return true
 	}
-	if e.flying > 0 {
-		e.gone = true
+	if e.inFlight > 0 {
+		e.hasGone = true
 	} else {
 		e.leave()
 	}
 	return true
 }
 
-// Next plans the step that begins at now and says when it will end; false
-// means that there is nothing to do until the next Add. A step may be empty:
-// it ends when the next request comes out of the front end. Called again
-// before Finish it repeats its answer.
+// Next plans the step that begins at now and returns when the step ends. It returns
+// false if there is nothing to do until the next Add. A step may be empty: it ends
+// when the next request leaves the front end. Next returns the same answer until
+// Finish is called.
 func (e *Engine) Next(now time.Duration) (end time.Duration, ok bool) {
 	if e.stepping {
 		return e.stepEnd, true
@@ -343,22 +340,22 @@ func (e *Engine) Next(now time.Duration) (end time.Duration, ok bool) {
 	return e.stepEnd, true
 }
 
-// plan settles what the step that begins at now computes, and what comes out of
-// it; nil: there is nothing to do. Several steps may be planned before the first
-// of them is over.
+// plan decides the work and the output of the step that begins at now. It returns
+// nil if there is nothing to do. Several steps may be planned before the first of
+// them ends.
 func (e *Engine) plan(now time.Duration) *batch {
 	e.now = now
 	for s := e.front.pop(now); s != nil; s = e.front.pop(now) {
 		e.enqueue(s)
 	}
-	e.load, e.planned, e.admitted, e.flow.step = load{}, e.planned[:0], 0, false
+	e.load, e.planned, e.admitted, e.group.step = load{}, e.planned[:0], 0, false
 	e.plans++
 	e.policy.plan(e)
-	e.takeBack()
+	e.requeueSkipped()
 	if e.p.LoRA.Slots > 0 {
-		e.load.adapters = different(e.planned, e.plans+1)
+		e.load.adapters = countAdapters(e.planned, e.plans+1)
 	}
-	if len(e.planned) == 0 && !e.flow.step {
+	if len(e.planned) == 0 && !e.group.step {
 		return nil
 	}
 	b := e.newBatch()
@@ -370,10 +367,10 @@ func (e *Engine) plan(now time.Duration) *batch {
 			b.out = append(b.out, output{s, tokens})
 		}
 	}
-	if e.flow.step {
-		e.took(b)
+	if e.group.step {
+		e.groupPlanned(b)
 	}
-	e.flying++
+	e.inFlight++
 	e.stats.Steps++
 	e.stats.BusyTime += b.took
 	e.stats.PromptTokens += int64(b.load.prefill)
@@ -389,9 +386,9 @@ func (e *Engine) newBatch() *batch {
 	return &batch{}
 }
 
-// Finish ends the step under way and calls emit for each request that got
-// tokens, in the order in which the policy took them. Without a step it does
-// nothing.
+// Finish ends the current step and calls emit for each request that received
+// tokens, in the order in which the policy planned them. If there is no current
+// step, Finish does nothing.
 func (e *Engine) Finish(emit func(Emission)) {
 	if !e.stepping {
 		return
@@ -400,26 +397,26 @@ func (e *Engine) Finish(emit func(Emission)) {
 	if e.step != nil {
 		e.result(e.stepEnd, e.step, func(s *seq, tokens int) {
 			var m Emission
-			s.emission(&m, e.stepEnd, s.said-tokens, tokens)
+			s.emission(&m, e.stepEnd, s.emitted-tokens, tokens)
 			emit(m)
 		})
 	}
 }
 
-// result hands out what came of a step that is over at that time.
+// result emits the output of a step that ended at the given time.
 func (e *Engine) result(at time.Duration, b *batch, emit func(s *seq, tokens int)) {
-	e.flying--
-	if b.flowing {
-		e.over(at, b)
+	e.inFlight--
+	if b.hasGroup {
+		e.groupStepDone(at, b)
 	}
 	for _, s := range b.last {
 		if !s.cancelled {
-			told := e.tell(s)
-			told = told[:len(told)-1]
-			if len(s.place.earlier) > 0 {
-				told = append(s.place.earlier, told...)
+			times := e.takeTimes(s)
+			times = times[:len(times)-1]
+			if len(s.member.earlier) > 0 {
+				times = append(s.member.earlier, times...)
 			}
-			s.place.earlier = told
+			s.member.earlier = times
 			e.finish(s)
 			emit(s, 1)
 		}
@@ -429,47 +426,47 @@ func (e *Engine) result(at time.Duration, b *batch, emit func(s *seq, tokens int
 		if s.cancelled {
 			continue
 		}
-		s.said += o.tokens
+		s.emitted += o.tokens
 		s.made = at
 		if s.steps++; s.steps == 1 {
 			s.firstMade = at
 		}
 		e.stats.GeneratedTokens += int64(o.tokens)
-		if s.said == s.emits {
+		if s.emitted == s.emits {
 			e.finish(s)
 		} else if e.handOver != nil {
-			e.leaveFor(at, s)
+			e.handOff(at, s)
 			continue
 		}
 		emit(s, o.tokens)
 	}
 	clear(b.out)
 	clear(b.last)
-	b.out, b.last, b.flowing = b.out[:0], b.last[:0], false
+	b.out, b.last, b.hasGroup = b.out[:0], b.last[:0], false
 	e.spare = append(e.spare, b)
-	if e.gone {
+	if e.hasGone {
 		e.leave()
 	}
 }
 
-// finish takes a request out whose last token is there.
+// finish removes a request after its last token.
 func (e *Engine) finish(s *seq) {
 	delete(e.live, s.ID)
-	s.over = true
+	s.finished = true
 	e.stats.Finished++
 	if s.inBatch {
-		e.gone = true
-	} else { // preempted while its last token was under way
+		e.hasGone = true
+	} else { // preempted while the step with its last token was in flight
 		e.stats.Waiting--
 		e.swapIn(s)
 	}
 }
 
-// emission tells in m what tokens of s are to the world, with so many before them.
-// Most say little, and what they do not say is left as it was.
+// emission fills m with tokens of s, of which before were emitted earlier. Most
+// emissions need few fields; the others keep their old values.
 func (s *seq) emission(m *Emission, at time.Duration, before, tokens int) {
-	m.ID, m.Of, m.Made, m.At, m.Tokens, m.Steps = s.ID, s.Of, s.made, at, tokens, s.steps
-	m.Earlier, s.place.earlier = s.place.earlier, nil
+	m.ID, m.Owner, m.Made, m.At, m.Tokens, m.Steps = s.ID, s.Owner, s.made, at, tokens, s.steps
+	m.Earlier, s.member.earlier = s.member.earlier, nil
 	m.First, m.Last = before == 0, before+tokens == s.emits
 	if m.First || m.Last {
 		m.Accepted, m.Queued, m.Admitted, m.FirstMade = s.slot.through, s.queued, s.admitted, s.firstMade
@@ -481,7 +478,7 @@ func (s *seq) emission(m *Emission, at time.Duration, before, tokens int) {
 	}
 }
 
-// reason is why s ends when it does.
+// reason returns the finish reason of s.
 func (s *seq) reason() string {
 	if s.stops {
 		return FinishStop
@@ -489,7 +486,7 @@ func (s *seq) reason() string {
 	return FinishLength
 }
 
-// advance does the work planned for s and returns the tokens it generated.
+// advance does the work planned for s and returns the number of generated tokens.
 func (e *Engine) advance(s *seq) (tokens int) {
 	if !s.decoding {
 		s.computed += s.work
@@ -505,24 +502,24 @@ func (e *Engine) advance(s *seq) (tokens int) {
 	return min(tokens, s.emits-s.generated)
 }
 
-// leave takes finished and cancelled sequences out of the batch.
+// leave removes finished and cancelled sequences from the batch.
 func (e *Engine) leave() {
-	e.gone = false
+	e.hasGone = false
 	e.running = slices.DeleteFunc(e.running, func(s *seq) bool {
 		if !s.gone() {
 			return false
 		}
 		e.kv.release(&s.blocks)
-		e.adapters.leave(s)
+		e.adapters.release(s)
 		e.stats.Running--
 		return true
 	})
 }
 
-// DropPrefixes empties the prefix cache, except for what sequences hold.
+// DropPrefixes empties the prefix cache, except for blocks held by sequences.
 func (e *Engine) DropPrefixes() { e.kv.dropIdle() }
 
-// Stats returns the state of the engine now.
+// Stats returns the current state of the engine.
 func (e *Engine) Stats() Stats {
 	s := e.stats
 	s.KVBlocks = e.p.KV.Blocks

@@ -13,7 +13,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// plain is a profile in which a step takes a millisecond for each token.
+// plain returns a profile in which a step takes one millisecond per token.
 func plain(policy string) Profile {
 	return Profile{
 		Policy: policy, MaxSequences: 8, StepTokens: 64,
@@ -23,27 +23,27 @@ func plain(policy string) Profile {
 	}
 }
 
-// checkInvariants fails the test where an engine breaks one of its own rules.
+// checkInvariants fails the test if the engine violates an invariant.
 func (e *Engine) checkInvariants(t *testing.T) {
 	t.Helper()
 	private, holders := 0, map[int32]int32{}
 	for _, s := range e.running {
 		private += s.blocks.private
 		for _, p := range s.blocks.shared {
-			at := p.stretch
-			for n := int(p.n); n > 0; at = e.kv.shared.stretches[at].rest {
+			at := p.extent
+			for n := int(p.n); n > 0; at = e.kv.shared.extents[at].tail {
 				holders[at]++
-				n -= len(e.kv.shared.stretches[at].hashes)
+				n -= len(e.kv.shared.extents[at].hashes)
 			}
 		}
 	}
 	idle, all := 0, 0
-	for _, at := range e.kv.shared.places {
+	for _, at := range e.kv.shared.buckets {
 		if at == 0 {
 			continue
 		}
-		b := e.kv.shared.stretches[at]
-		if found := e.kv.shared.first(b.hashes[0]).stretch; found != at || b.holders != holders[at] {
+		b := e.kv.shared.extents[at]
+		if found := e.kv.shared.first(b.hashes[0]).extent; found != at || b.holders != holders[at] {
 			t.Fatalf("blocks %x have %d holders, count %d, and are found: %v", b.hashes, holders[at], b.holders, found == at)
 		}
 		if all += len(b.hashes); b.holders == 0 {
@@ -73,13 +73,14 @@ func (e *Engine) checkInvariants(t *testing.T) {
 		t.Fatalf("a step of %d tokens, the budget is %d", e.load.prefill+e.load.decode, e.p.StepTokens)
 	}
 	for _, s := range e.running {
-		if s.decoding && s.work > 0 && e.kv.blocksFor(s.Prompt+s.said) > s.blocks.blocks() && slices.Contains(e.planned, s) {
-			t.Fatalf("request %d decodes with %d blocks for %d tokens", s.ID, s.blocks.blocks(), s.Prompt+s.said)
+		if s.decoding && s.work > 0 && e.kv.blocksFor(s.Prompt+s.emitted) > s.blocks.blocks() && slices.Contains(e.planned, s) {
+			t.Fatalf("request %d decodes with %d blocks for %d tokens", s.ID, s.blocks.blocks(), s.Prompt+s.emitted)
 		}
 	}
 }
 
-// drive runs arrivals that are sorted by time to the end, checking as it goes.
+// drive runs arrivals, sorted by time, to the end and checks invariants after each
+// step.
 func drive(t *testing.T, p Profile, seed uint64, arrivals []Arrival) (map[uint64][]Emission, Stats) {
 	t.Helper()
 	e, err := New(p, seed)
@@ -116,7 +117,8 @@ func drive(t *testing.T, p Profile, seed uint64, arrivals []Arrival) (map[uint64
 	}
 }
 
-// randomProfile is any profile in which requests of up to 60 tokens fit.
+// randomProfile returns a random profile with space for requests of up to 60
+// tokens.
 func randomProfile(rng *rand.Rand) Profile {
 	p := plain(policies[rng.IntN(len(policies))].Name)
 	p.MaxSequences = 1 + rng.IntN(12)
@@ -140,8 +142,8 @@ func randomProfile(rng *rand.Rand) Profile {
 	return p
 }
 
-// randomArrivals have prompts of up to 40 and outputs of up to 20 tokens, with
-// prefixes that many of them share.
+// randomArrivals have prompts of up to 40 and outputs of up to 20 tokens. Many of
+// them share prefixes.
 func randomArrivals(rng *rand.Rand, p Profile, n int) []Arrival {
 	arrivals := make([]Arrival, n)
 	var at time.Duration
@@ -165,7 +167,7 @@ func randomArrivals(rng *rand.Rand, p Profile, n int) []Arrival {
 	return arrivals
 }
 
-// complicate adds priorities, adapters and a second memory, or some of these.
+// complicate adds some of priorities, adapters and an offload memory.
 func complicate(rng *rand.Rand, p *Profile, arrivals []Arrival) {
 	p.Priority = rng.IntN(2) == 0
 	if rng.IntN(2) == 0 {
@@ -197,7 +199,7 @@ func TestProperties(t *testing.T) {
 		}
 		var total int64
 		for _, a := range arrivals {
-			checkStory(t, name, &a.Request, got[a.ID])
+			checkEmissions(t, name, &a.Request, got[a.ID])
 			for _, m := range got[a.ID] {
 				total += int64(m.Tokens)
 			}
@@ -215,8 +217,8 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// checkStory asserts what must hold for the emissions of any request.
-func checkStory(t *testing.T, name string, r *Request, story []Emission) {
+// checkEmissions checks the invariants of the emissions of one request.
+func checkEmissions(t *testing.T, name string, r *Request, story []Emission) {
 	t.Helper()
 	if len(story) == 0 {
 		t.Fatalf("%s: request %d was lost", name, r.ID)
@@ -267,7 +269,8 @@ func TestAdmissionIsFIFO(t *testing.T) {
 }
 
 func TestPreemptionRecomputes(t *testing.T) {
-	// Two requests of 8 + 8 tokens in 5 blocks of 4: both prompts fit, both outputs do not.
+	// Two requests of 8 + 8 tokens in 5 blocks of 4: both prompts fit, both outputs
+	// do not.
 	p := plain("chunked")
 	p.KV.Blocks = 5
 	arrivals := []Arrival{
@@ -281,15 +284,15 @@ func TestPreemptionRecomputes(t *testing.T) {
 			t.Errorf("request %d: %d tokens and %d preemptions, want 8 and %d", id, len(story), story[len(story)-1].Preemptions, wantPreemptions)
 		}
 	}
-	// The fifth block goes to 1 for its first decode. 2 has none for its own, and computes its prompt and its
-	// first token again later.
+	// Request 1 gets the fifth block for its first decode. Request 2 gets none and
+	// later recomputes its prompt and its first token.
 	if want := int64(8 + 8 + 9); stats.PromptTokens != want {
 		t.Errorf("computed %d prompt tokens, want %d", stats.PromptTokens, want)
 	}
 }
 
-// What a step preempted is not let in again by the same step, only to be
-// preempted by the next: without that rule this takes four preemptions.
+// A step does not admit a request it has just preempted, because the next step
+// would preempt it again. Without this rule there are four preemptions.
 func TestPreemptionDoesNotThrash(t *testing.T) {
 	p := plain("chunked")
 	p.KV.Blocks, p.StepTokens = 5, 4
@@ -319,7 +322,8 @@ func TestReserveNeverRunsOut(t *testing.T) {
 }
 
 func TestReserveWaits(t *testing.T) {
-	// One request runs; another comes during its prefill and must wait for three decode steps.
+	// One request runs. Another arrives during its prefill and must wait for three
+	// decode steps.
 	p := plain("reserve")
 	p.Reserve = Reserve{WaitSteps: 3, WaitingRatio: 2}
 	arrivals := []Arrival{
@@ -338,14 +342,15 @@ func TestReserveWaits(t *testing.T) {
 }
 
 func TestPoliciesDiffer(t *testing.T) {
-	// A request decodes while one of 100 prompt tokens arrives; the budget is 64, a token takes 1 ms.
+	// A request decodes while a request of 100 prompt tokens arrives. The budget is
+	// 64, and a token takes 1 ms.
 	arrivals := []Arrival{
 		{Request: Request{ID: 1, Prompt: 10, MaxNew: 5, IgnoreEOS: true}},
 		{At: 5 * time.Millisecond, Request: Request{ID: 2, Prompt: 100, MaxNew: 1}},
 	}
 	for _, tc := range []struct {
 		policy string
-		want   []int // when the tokens of 1, and then that of 2, come out, in ms
+		want   []int // times in ms of the tokens of request 1, then of request 2
 	}{
 		{"chunked", []int{10, 74, 112, 113, 114, 112}}, // 1 + 63 tokens, then 1 + 37
 		{"prefill-first", []int{10, 111, 112, 113, 114, 110}},
@@ -434,13 +439,15 @@ func TestSpeculation(t *testing.T) {
 	if none := run(0); len(none) != 4001 {
 		t.Errorf("no draft kept: %d events, want 4001", len(none))
 	}
-	// The last token has no room for drafts behind it: its step computes one token, in one millisecond.
+	// The last token leaves no room for drafts: its step computes one token in one
+	// millisecond.
 	p := plain("chunked")
 	p.Speculation = Speculation{DraftTokens: 3, Acceptance: 1}
 	if _, stats := drive(t, p, 1, []Arrival{{Request: Request{Prompt: 4, MaxNew: 2, IgnoreEOS: true}}}); stats.BusyTime != 5*time.Millisecond {
 		t.Errorf("a prompt of 4 and a last token took %v, want 5ms", stats.BusyTime)
 	}
-	// 1 + 1/2 + 1/4 + 1/8 tokens in the mean: 4000 / 1.875 events, with a standard deviation of about 25.
+	// The mean is 1 + 1/2 + 1/4 + 1/8 tokens: 4000 / 1.875 events, with a standard
+	// deviation of about 25.
 	if half := len(run(0.5)); half < 2034 || half > 2234 {
 		t.Errorf("every other draft kept: %d events, want about 2134", half)
 	}
@@ -469,9 +476,9 @@ func TestCancel(t *testing.T) {
 		}
 	}
 	cancel(0, "in the front end")
-	now, _ := e.Next(0) // empty: the front end takes its time
+	now, _ := e.Next(0) // empty: the request is still in the front end
 	finish()
-	now, _ = e.Next(now) // 1 runs
+	now, _ = e.Next(now) // request 1 runs
 	cancel(2, "in the queue")
 	finish()
 	if want := []uint64{1}; !slices.Equal(got, want) {
@@ -571,7 +578,7 @@ func TestAddRefuses(t *testing.T) {
 		{"a negative prompt", Request{Prompt: -5, MaxNew: 1}, false, "prompt of -5 tokens"},
 		{"a negative limit", Request{Prompt: 1, MaxNew: -1}, false, "-1 new tokens"},
 		{"a negative output", Request{Prompt: 1, MaxNew: 1, Output: -1}, false, "-1 tokens"},
-		{"too long a context", Request{Prompt: 30, MaxNew: 10}, true, "context has 39"},
+		{"too long a context", Request{Prompt: 30, MaxNew: 10}, true, "context of 39"},
 		{"the profile's limit is too long", Request{Prompt: 30}, true, "20 new tokens"},
 		{"an ID in flight", Request{ID: 9, Prompt: 1, MaxNew: 1}, false, "already in flight"},
 	} {
@@ -595,7 +602,7 @@ func TestAddRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Add(0, &Request{Prompt: 31, MaxNew: 10}); !errors.Is(err, errTooLong) || !strings.Contains(err.Error(), "room for 40") {
+	if err := e.Add(0, &Request{Prompt: 31, MaxNew: 10}); !errors.Is(err, errTooLong) || !strings.Contains(err.Error(), "KV cache of 40") {
 		t.Errorf("more than the KV cache holds: %v", err)
 	}
 }

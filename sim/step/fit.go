@@ -12,35 +12,34 @@ import (
 	"time"
 )
 
-// measures are the figures a report and a simulation are compared by, in the
-// order of measureNames. A zero is a figure that does not apply.
+// measures are the metrics of a report that are compared with a simulation, in the
+// order of measureNames. Zero means that the metric does not apply.
 type measures [7]float64
 
-// measureNames names the measures. They are computed as the reports do it:
-// throughput and time per output token by the tokens of the output text,
-// inter-token latency by the events of the stream, of which the end of
-// sequence is one.
+// measureNames names the measures. They are computed as the reports compute them:
+// throughput and time per output token from the tokens of the output text,
+// inter-token latency from the events of the stream, including the end of sequence.
 var measureNames = [len(measures{})]string{
 	"TTFT ms", "TPOT ms", "ITL ms", "out tok/s", "duration s", "p99 TTFT", "p99 ITL",
 }
 
-// fitted is how many of the measures, from the first, the profiles are held
-// to; the rest had little weight in the fit and are for information.
+// fitted is the number of leading measures that tests hold the profiles to. The
+// others had little weight in the fit and are for information.
 const fitted = 5
 
-// A fitRow is one run of a report beside its simulation.
+// A fitRow compares one run of a report with its simulation.
 type fitRow struct {
 	Seed      string
 	Profile   string
-	Prompt    int    // mean tokens
-	Requests  int    // requests in the run
-	Excepted  string // why it does not count, if it does not
+	Prompt    int // mean tokens
+	Requests  int
+	Excepted  string // reason to exclude the run; empty if the run counts
 	Seen      measures
 	Simulated measures
 }
 
-// Error is the relative error of figure m, in percent; NaN where the figure
-// does not apply.
+// Error is the relative error of measure m in percent, or NaN if the measure does
+// not apply.
 func (r *fitRow) Error(m int) float64 {
 	if r.Seen[m] == 0 {
 		return math.NaN()
@@ -48,8 +47,8 @@ func (r *fitRow) Error(m int) float64 {
 	return 100 * (r.Simulated[m]/r.Seen[m] - 1)
 }
 
-// compareAll simulates every run of the embedded reports as it was driven, and
-// sets the result beside what was measured.
+// compareAll simulates every run of the embedded reports and compares the result
+// with the measurements.
 func compareAll(ctx context.Context) ([]fitRow, error) {
 	rows, err := seedRows()
 	if err != nil {
@@ -59,7 +58,7 @@ func compareAll(ctx context.Context) ([]fitRow, error) {
 	for _, row := range rows {
 		i := slices.IndexFunc(seedSystems, func(s seedSystem) bool { return s.seed == row.seed })
 		if i < 0 {
-			return nil, fmt.Errorf("seeds.csv: nothing is known of the system of report %s", row.seed)
+			return nil, fmt.Errorf("seeds.csv: report %s has no entry in seedSystems", row.seed)
 		}
 		sys := seedSystems[i]
 		p, err := Load(sys.profile)
@@ -99,7 +98,7 @@ func (sys *seedSystem) simulate(ctx context.Context, p Profile, row seedRow) (me
 	return mean, nil
 }
 
-// measure computes the figures as vLLM's benchmark_serving does.
+// measure computes the metrics as vLLM's benchmark_serving does.
 func measure(traces []Trace) (measures, error) {
 	var ttfts, tpots []float64
 	events := 0
@@ -152,7 +151,7 @@ func meanOf(x []float64) float64 {
 	return sum / float64(len(x))
 }
 
-// p99 is the 99th percentile with linear interpolation; it reorders x.
+// p99 is the 99th percentile with linear interpolation. It reorders x.
 func p99(x []float64) float64 {
 	if len(x) == 0 {
 		return 0
@@ -166,7 +165,7 @@ func p99(x []float64) float64 {
 	return top[0] + (at-float64(i))*(top[min(1, len(top)-1)]-top[0])
 }
 
-// selectFrom reorders x so that nothing before k is greater than anything from
+// selectFrom reorders x so that no element before k is greater than an element from
 // k on.
 func selectFrom(x []float64, k int) {
 	for lo, hi := 0, len(x)-1; lo < hi; {
@@ -196,8 +195,8 @@ func selectFrom(x []float64, k int) {
 	}
 }
 
-// meanErrors is the mean absolute error in percent of each figure over the
-// rows of one report that count.
+// meanErrors is the mean absolute error in percent of each measure over the rows of
+// one report that are not excluded.
 func meanErrors(rows []fitRow, seed string) measures {
 	var sum, n measures
 	for i := range rows {
@@ -219,26 +218,26 @@ func meanErrors(rows []fitRow, seed string) measures {
 	return sum
 }
 
-// fitNotes is what a reader must know who would rely on the table.
+// fitNotes are the notes below the table.
 const fitNotes = `
-Each cell is: reported, simulated, error in percent. A simulated figure is the mean of 3 shuffles of the workload, and of
-64 for 003. The errors are those of a fit to these same rows; they say how well the model can describe a system, not how
+Each cell is: reported, simulated, error in percent. A simulated value is the mean of 3 shuffles of the workload, or of
+64 for 003. The model was fitted to these same rows, so the errors show how well it can describe a system, not how
 well it predicts one. The two p99 columns had little weight in the fit and are held to no limit.
 
-What the model does not explain, or explains by luck:
+The model does not explain the following, or only by coincidence:
 - 001, 2 and 32 requests (*): each holds %s; they are left out of the means.
 - 000, 16 to 64 requests: the time of a step more than doubles between batches of 32 and 64, and no row shows where.
-- 000: long steps end on a 100 ms tick whose cause is unknown. The p99 of ITL hangs on it and is the weakest column.
-- 001, 1024 requests: the last requests were let in later than the model does, hence the p99 of TTFT.
+- 000: long steps end on a 100 ms tick whose cause is unknown. The p99 of ITL depends on it and is the weakest column.
+- 001, 1024 requests: the last requests were admitted later than in the model, hence the p99 of TTFT.
 - 002: TPOT and ITL do not apply to the run with one output token.
-- 003: lengths and arrivals are not in the report; their shape is assumed. How long requests queue depends on the order
-  in which they come: from one shuffle to the next the mean TTFT has a standard deviation of 245 ms, so that the
-  report's one run could be that of limits from 148 to 155 sequences. 151 is the one whose mean is nearest to it.
+- 003: lengths and arrivals are not in the report; their shape is assumed. Queueing times depend on the order of
+  arrivals: the mean TTFT varies between shuffles with a standard deviation of 245 ms, so the report's one run is
+  compatible with limits from 148 to 155 sequences. The mean of 151 is the nearest.
 `
 
-// WriteFit prints how far the simulation of every embedded report is from what
-// was measured, with the mean absolute errors of each report and what the fit
-// does not explain. It takes a while, and ends with ctx.
+// WriteFit prints the error of the simulation of every embedded report, the mean
+// absolute errors of each report and the effects the fit does not explain. It takes
+// a while and stops when ctx is cancelled.
 func WriteFit(ctx context.Context, w io.Writer) error {
 	rows, err := compareAll(ctx)
 	if err != nil {
@@ -309,7 +308,7 @@ func meanCells(means measures) []string {
 	return cells
 }
 
-// significant prints four digits that count, without an exponent.
+// significant formats v with four significant digits and no exponent.
 func significant(v float64) string {
 	switch {
 	case v == 0:

@@ -30,7 +30,7 @@ func fitRows(t *testing.T) []fitRow {
 	return rows
 }
 
-// Every report is described within 5 percent, each figure for itself.
+// Every measure of every report is simulated within 5 percent.
 func TestFitWithinFivePercent(t *testing.T) {
 	rows := fitRows(t)
 	for _, sys := range seedSystems {
@@ -74,11 +74,11 @@ func TestFitGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := gocmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("the fit has changed; go test ./sim/step -update writes it (-want +got):\n%s", diff)
+		t.Errorf("the fit has changed; run go test ./sim/step -update (-want +got):\n%s", diff)
 	}
 }
 
-// The workloads have the sums the reports state.
+// The workloads have the sums stated in the reports.
 func TestSeedWorkloads(t *testing.T) {
 	rows, err := seedRows()
 	if err != nil {
@@ -92,7 +92,8 @@ func TestSeedWorkloads(t *testing.T) {
 			prompt += a.Prompt
 			output += a.Output
 		}
-		// Report 003's lengths are a shape, and its sums come out within a thousandth.
+		// The lengths of report 003 have a fitted shape, and their sums agree
+		// within a thousandth.
 		tolerance := 0
 		if row.seed == "003" {
 			tolerance = 1000
@@ -107,8 +108,8 @@ func TestSeedWorkloads(t *testing.T) {
 
 func off(a, b int) int { return max(a-b, b-a) }
 
-// Figures are computed as the reports do it: the end of sequence is an event
-// and not a token.
+// Measures are computed as in the reports: the end of sequence is an event but not
+// a token.
 func TestMeasure(t *testing.T) {
 	ms := func(at ...int) []TokenEvent {
 		events := make([]TokenEvent, len(at))

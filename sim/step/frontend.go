@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// A frontEnd is where requests are before the scheduler can see them. They
-// come out in the order in which they went in.
+// A frontEnd holds requests before the scheduler can see them. Requests leave in
+// the order of arrival.
 type frontEnd struct {
 	fixed, perRequest time.Duration
 	holdsBurst        bool
 	queue             fifo
-	told              int            // of those in it, the first that fresh has told of
-	burst             *time.Duration // when the last request of the latest burst is through
+	reported          int            // requests of the queue already returned by fresh
+	burst             *time.Duration // when the last request of the latest burst is done
 }
 
-// longestHold bounds how long a burst holds its first request back, so that
-// arrivals faster than the front end cannot starve the engine for ever.
+// longestHold bounds how long a burst delays its first request, so that arrivals
+// faster than the front end cannot starve the engine.
 const longestHold = 2 * time.Second
 
-// sameBurst is how late a request may come and still be one of a burst: what is sent
-// at once over a network arrives one after the other.
+// sameBurst is the largest gap between two requests of a burst. Requests sent
+// together over a network arrive one after the other.
 const sameBurst = 5 * time.Millisecond
 
 // A burstSlot is a request's place in the front end.
 type burstSlot struct {
 	arrival time.Duration
-	through time.Duration  // its own work is done
-	burst   *time.Duration // the work of its whole burst is done
+	through time.Duration  // when the work on the request is done
+	burst   *time.Duration // when the work on the whole burst is done
 }
 
 func newFrontEnd(c FrontEnd) frontEnd {
@@ -48,7 +48,7 @@ func (f *frontEnd) add(now time.Duration, s *seq) {
 	f.queue.push(s)
 }
 
-// ready is when the next request comes out; false: there is none.
+// ready returns when the next request leaves, and false if there is none.
 func (f *frontEnd) ready() (time.Duration, bool) {
 	s := f.queue.peek()
 	if s == nil {
@@ -61,34 +61,35 @@ func (f *frontEnd) ready() (time.Duration, bool) {
 	return at + f.fixed, true
 }
 
-// pop takes out the next request that is ready at now, or returns nil.
+// pop removes and returns the next request if it is ready at now; otherwise it
+// returns nil.
 func (f *frontEnd) pop(now time.Duration) *seq {
 	at, ok := f.ready()
 	if !ok || at > now {
 		return nil
 	}
-	f.told = max(f.told-1, 0)
+	f.reported = max(f.reported-1, 0)
 	s := f.queue.pop()
 	s.queued = at
 	return s
 }
 
-// fresh are the requests that have come out by now and were not among those of
-// the last call. Nobody has taken them yet.
+// fresh returns the requests that became ready by now and were not returned by an
+// earlier call. They stay in the queue.
 func (f *frontEnd) fresh(now time.Duration) []*seq {
-	from := f.queue.head + f.told
+	from := f.queue.head + f.reported
 	to := from
 	for to < len(f.queue.items) && f.queue.items[to].slot.through+f.fixed <= now {
 		to++
 	}
-	f.told += to - from
+	f.reported += to - from
 	return f.queue.items[from:to]
 }
 
-// A fifo is a queue that passes over requests that are gone.
+// A fifo is a queue that skips finished and cancelled requests.
 type fifo struct{ queue[*seq] }
 
-// peek returns the first request that is not gone, or nil.
+// peek returns the first request, or nil if the queue is empty.
 func (q *fifo) peek() *seq {
 	for q.len() > 0 {
 		if s := q.first(); !s.gone() {
@@ -107,7 +108,7 @@ func (q *fifo) pop() *seq {
 	return s
 }
 
-// unpop puts the one back in front that was taken last.
+// unpop puts the last popped request back in front.
 func (q *fifo) unpop(s *seq) {
 	if q.head == 0 {
 		q.items = slices.Insert(q.items, 0, s)

@@ -50,7 +50,7 @@ func TestFrontEnd(t *testing.T) {
 		var got []time.Duration
 		for at, ok := f.ready(); ok; at, ok = f.ready() {
 			if s := f.pop(at - 1); s != nil {
-				t.Errorf("%s: request %d came out before it was ready", tc.name, s.ID)
+				t.Errorf("%s: request %d left before it was ready", tc.name, s.ID)
 			}
 			got = append(got, at)
 			f.pop(at)

@@ -6,48 +6,48 @@ import (
 	"time"
 )
 
-// Host is the work of the processor on each step. Without it the GPU's time is
-// all that a step takes.
+// Host is the CPU's work on each step. Without a host, a step takes only the GPU's
+// time.
 type Host struct {
-	StepsInFlight int `yaml:"steps_in_flight"` // 2: a step is launched before the one before it is done; 0 and 1: one at a time
+	StepsInFlight int `yaml:"steps_in_flight"` // 2: a step is launched before the previous step is done; 0 and 1: one step at a time
 
-	LaunchMs      float64 `yaml:"launch_ms"`       // to plan and launch a step that only decodes
-	GraphMs       float64 `yaml:"graph_ms"`        // one with prompt tokens, but no more than GraphTokens in all
-	GraphTokens   int     `yaml:"graph_tokens"`    // what CUDA graphs were captured for
-	EagerMs       float64 `yaml:"eager_ms"`        // one with prompt tokens, and more than that
+	LaunchMs      float64 `yaml:"launch_ms"`       // to plan and launch a decode-only step
+	GraphMs       float64 `yaml:"graph_ms"`        // to launch a step with prompt tokens and at most GraphTokens tokens
+	GraphTokens   int     `yaml:"graph_tokens"`    // largest step covered by captured CUDA graphs
+	EagerMs       float64 `yaml:"eager_ms"`        // to launch a step with prompt tokens and more than GraphTokens tokens
 	PerSequenceUs float64 `yaml:"per_sequence_us"` // for each sequence in the step
-	PerNewMs      float64 `yaml:"per_new_ms"`      // for each request that was not in the step before
+	PerNewMs      float64 `yaml:"per_new_ms"`      // for each request that was not in the previous step
 	Noise         float64 `yaml:"noise"`           // standard deviation of the logarithm of GraphMs and EagerMs
 
-	TailMs   float64 `yaml:"tail_ms"`   // least that the GPU still computes after the launch of a step with prompt tokens
-	UpdateMs float64 `yaml:"update_ms"` // to take a step's result
+	TailMs   float64 `yaml:"tail_ms"`   // minimum GPU time after the launch of a step with prompt tokens
+	UpdateMs float64 `yaml:"update_ms"` // to process a step's result
 
-	PerArrivalMs      float64 `yaml:"per_arrival_ms"`       // to take a request in: one that comes during a launch holds it up
-	PerArrivalTokenUs float64 `yaml:"per_arrival_token_us"` // by this much more for each token of its prompt
+	PerArrivalMs      float64 `yaml:"per_arrival_ms"`       // to receive a request; if it arrives during a launch, the launch is delayed
+	PerArrivalTokenUs float64 `yaml:"per_arrival_token_us"` // added for each token of the prompt
 }
 
-// A host launches the steps of an engine and hands out their results. Several
-// engines in lock step have one host: each step is a step of all of them.
+// A host launches the steps of an engine and emits their results. Several engines
+// in lock step share one host, and each step is a step of all of them.
 type host struct {
-	c       Host
-	engines []*Engine
-	stages  int           // of a pipeline
-	hop     time.Duration // from one stage to the next
-	phase   phase
-	at      time.Duration // when the phase ends
-	began   time.Duration // the launch, while there is one
-	launch  joint
-	flying  []flying      // launched, in order
-	free    time.Duration // when the GPU, or the first of a pipeline, can begin the next step
-	done    time.Duration // when all that was launched is done
-	spare   []joint
+	c        Host
+	engines  []*Engine
+	stages   int           // of a pipeline
+	hop      time.Duration // latency from one stage to the next
+	phase    phase
+	at       time.Duration // when the phase ends
+	began    time.Duration // start of the current launch
+	launch   jointStep
+	launches []launchedStep // launched, in order
+	free     time.Duration  // when the GPU, or the first stage of a pipeline, can begin the next step
+	done     time.Duration  // when all launched steps are done
+	spare    []jointStep
 }
 
-// A joint step is one batch of each engine; nil is an engine with nothing to do.
-type joint []*batch
+// A jointStep is one batch of each engine, nil if the engine has nothing to do.
+type jointStep []*batch
 
-// took is how long the slowest takes.
-func (j joint) took() (longest time.Duration) {
+// took is the duration of the slowest batch.
+func (j jointStep) took() (longest time.Duration) {
 	for _, b := range j {
 		if b != nil {
 			longest = max(longest, b.took)
@@ -56,14 +56,14 @@ func (j joint) took() (longest time.Duration) {
 	return longest
 }
 
-// prefills says whether there are prompt tokens in it.
-func (j joint) prefills() bool {
+// prefills reports whether a batch contains prompt tokens.
+func (j jointStep) prefills() bool {
 	return slices.ContainsFunc(j, func(b *batch) bool { return b != nil && b.load.prefill > 0 })
 }
 
-// A flying step is one that the GPU works on, or will.
-type flying struct {
-	joint
+// A launchedStep is a step that the GPU computes now or later.
+type launchedStep struct {
+	jointStep
 	done time.Duration
 }
 
@@ -71,10 +71,10 @@ type phase int
 
 const (
 	idle      phase = iota
-	planning        // a step is planned at the end of it
-	launching       // a step is launched
+	planning        // a step is planned at the end of the phase
+	launching       // a step is being launched
 	waiting         // for the GPU
-	jumping         // over steps that only decode
+	jumping         // skipping decode-only steps
 )
 
 func newHost(p *Profile, engines ...*Engine) host {
@@ -83,8 +83,8 @@ func newHost(p *Profile, engines ...*Engine) host {
 	return h
 }
 
-// next is when the host has something to do; false: nothing until a request
-// comes.
+// next returns when the host has something to do, and false if it is idle until the
+// next request.
 func (h *host) next() (time.Duration, bool) {
 	if h.phase != idle {
 		return h.at, true
@@ -92,7 +92,7 @@ func (h *host) next() (time.Duration, bool) {
 	first, found := time.Duration(0), false
 	for _, e := range h.engines {
 		if at, ok := e.front.ready(); ok {
-			if at = h.takenIn(e, at); !found || at < first {
+			if at = h.admittedAt(e, at); !found || at < first {
 				first, found = at, true
 			}
 		}
@@ -100,21 +100,21 @@ func (h *host) next() (time.Duration, bool) {
 	return max(first, h.at), found
 }
 
-// takenIn is when an idle engine has taken in the request that comes at that time.
-// It begins with that one: those that come meanwhile hold up its launch.
-func (h *host) takenIn(e *Engine, at time.Duration) time.Duration {
+// admittedAt returns when an idle engine has received the request that arrives at
+// the given time. Requests that arrive meanwhile delay its launch instead.
+func (h *host) admittedAt(e *Engine, at time.Duration) time.Duration {
 	if s := e.front.queue.peek(); s != nil {
 		at += h.arrivalTime(s)
 	}
 	return at
 }
 
-// arrivalTime is the work of taking a request in.
+// arrivalTime is the time to receive a request.
 func (h *host) arrivalTime(s *seq) time.Duration {
 	return milliseconds(h.c.PerArrivalMs + h.c.PerArrivalTokenUs*float64(s.Prompt)/1e3)
 }
 
-// step does it.
+// step ends the current phase.
 func (h *host) step(a *api, deliver func(*Emission)) {
 	h.at, _ = h.next()
 	switch h.phase {
@@ -123,31 +123,31 @@ func (h *host) step(a *api, deliver func(*Emission)) {
 			h.plan()
 		}
 	case jumping:
-		h.land(h.at)
+		h.endJump(h.at)
 	case launching:
-		if more := h.heldUp(); more > 0 {
+		if more := h.arrivalDelay(); more > 0 {
 			h.at += more
-			h.began += more // the GPU waits, too
+			h.began += more // the GPU waits as well
 			return
 		}
-		h.launched()
+		h.launchDone()
 	case waiting:
-		first := h.flying[0]
-		h.flying = append(h.flying[:0], h.flying[1:]...)
-		for i, b := range first.joint {
+		first := h.launches[0]
+		h.launches = append(h.launches[:0], h.launches[1:]...)
+		for i, b := range first.jointStep {
 			if b != nil {
-				h.engines[i].result(h.at, b, func(s *seq, tokens int) { a.take(h.at, s, tokens, deliver) })
+				h.engines[i].result(h.at, b, func(s *seq, tokens int) { a.accept(h.at, s, tokens, deliver) })
 			}
 		}
-		h.spare = append(h.spare, first.joint)
-		a.taken()
+		h.spare = append(h.spare, first.jointStep)
+		a.endStep()
 		h.phase, h.at = planning, h.at+milliseconds(h.c.UpdateMs)
 	}
 }
 
-// plan begins a step, if there is anything to compute.
+// plan begins a step if there is work.
 func (h *host) plan() {
-	j := h.joint()
+	j := h.newJoint()
 	busy, launch := false, time.Duration(0)
 	for i, e := range h.engines {
 		if j[i] = e.plan(h.at); j[i] != nil {
@@ -162,41 +162,41 @@ func (h *host) plan() {
 	h.await()
 }
 
-// joint is an empty one; its room may be that of an old one.
-func (h *host) joint() joint {
+// newJoint returns an empty joint step and reuses memory if possible.
+func (h *host) newJoint() jointStep {
 	last := len(h.spare) - 1
 	if last < 0 {
-		return make(joint, len(h.engines))
+		return make(jointStep, len(h.engines))
 	}
 	j := h.spare[last]
 	h.spare = h.spare[:last]
 	return j
 }
 
-// await waits for the step that is over next, if any is under way.
+// await waits for the next launched step, if there is one.
 func (h *host) await() {
 	h.phase = idle
-	if len(h.flying) > 0 {
-		h.phase, h.at = waiting, max(h.at, h.flying[0].done)
+	if len(h.launches) > 0 {
+		h.phase, h.at = waiting, max(h.at, h.launches[0].done)
 	}
 }
 
-// launched is called when a launch is over: a step of decodes then begins on the
-// GPU. One with prompt tokens began while it was launched.
-func (h *host) launched() {
+// launchDone is called when a launch ends. A decode-only step then begins on the
+// GPU. A step with prompt tokens began during its launch.
+func (h *host) launchDone() {
 	took := h.launch.took()
 	begins, least := max(h.free, h.at), time.Duration(0)
 	if h.launch.prefills() {
 		begins, least = max(h.free, h.began+milliseconds(h.c.LaunchMs)), h.at+milliseconds(h.c.TailMs)
 	}
-	// A step goes through the stages one after the other, behind the one before it.
+	// A step passes the stages one after the other, behind the previous step.
 	stage := took / time.Duration(h.stages)
 	h.done = max(begins+took+time.Duration(h.stages-1)*h.hop, h.done+stage, least)
 	if h.free = begins + stage; h.stages == 1 {
 		h.free = h.done
 	}
-	h.flying = append(h.flying, flying{h.launch, h.done})
-	if len(h.flying) < h.c.StepsInFlight {
+	h.launches = append(h.launches, launchedStep{h.launch, h.done})
+	if len(h.launches) < h.c.StepsInFlight {
 		h.phase = planning
 		return
 	}
@@ -218,8 +218,9 @@ func (h *host) launchTime(e *Engine, b *batch) time.Duration {
 	return milliseconds(ms + h.c.PerSequenceUs*float64(b.load.sequences)/1e3)
 }
 
-// heldUp is how much longer the launch takes for requests that came meanwhile.
-func (h *host) heldUp() time.Duration {
+// arrivalDelay is the delay of the launch by requests that arrived during the
+// launch.
+func (h *host) arrivalDelay() time.Duration {
 	if h.c.PerArrivalMs == 0 && h.c.PerArrivalTokenUs == 0 {
 		return 0
 	}

@@ -2,52 +2,52 @@ package step
 
 import "time"
 
-// A jump is steps that only decode, worked out at once: until a sequence ends or a
-// request comes nothing else can happen, and each of them is the one before with
-// longer contexts. They are taken when the last one is over, or up to a moment at
-// which somebody comes or looks.
+// A jump computes many decode-only steps together. Until a sequence ends or a
+// request arrives, each step equals the previous one with longer contexts. The
+// steps take effect when the last one ends, or earlier when a request arrives or
+// the server is inspected.
 type jump struct {
 	may   bool
 	from  time.Duration   // when the first step begins
 	ends  []time.Duration // of the steps
-	drawn queue[float64]  // random numbers of steps that have not begun
+	drawn queue[float64]  // random numbers of future steps
 }
 
 const (
-	leastJump = 2 // steps: for fewer it is not worth while
+	leastJump = 2 // steps; fewer are not worth the overhead
 	mostJump  = 256
 )
 
-// mayJump says whether steps of a host follow one another at once, so that those
-// that only decode can be jumped over.
+// mayJump reports whether the host's steps follow one another without gaps, which
+// allows decode-only steps to be computed together.
 func (h *host) mayJump() bool {
-	return len(h.engines) == 1 && h.stages == 1 && h.c == Host{StepsInFlight: 1} && h.engines[0].flow.on
+	return len(h.engines) == 1 && h.stages == 1 && h.c == Host{StepsInFlight: 1} && h.engines[0].group.on
 }
 
-// jump begins one where that is possible.
+// jump begins a jump if possible.
 func (h *host) jump() bool {
 	e := h.engines[0]
-	if !e.jump.may || !e.foresee(h.at) {
+	if !e.jump.may || !e.planJump(h.at) {
 		return false
 	}
 	h.phase, h.at = jumping, e.jump.ends[len(e.jump.ends)-1]
 	return true
 }
 
-// land ends a jump at a moment, and begins the step that is under way then.
-func (h *host) land(now time.Duration) {
+// endJump ends a jump at now and begins the step that is running at now.
+func (h *host) endJump(now time.Duration) {
 	h.at = h.engines[0].takeSteps(now)
 	h.free, h.done = h.at, h.at
 	if h.plan(); h.phase == launching {
-		h.launched()
+		h.launchDone()
 	}
 }
 
-// foresee works out the steps from now on that only decode; false: there are too few
-// of them.
-func (e *Engine) foresee(now time.Duration) bool {
-	f := &e.flow
-	if f.n == 0 || len(e.running) != f.n || len(f.outside)+len(e.preempted)+e.waiting.len() > 0 || f.n > e.p.StepTokens {
+// planJump computes the decode-only steps from now on. It returns false if there
+// are too few.
+func (e *Engine) planJump(now time.Duration) bool {
+	f := &e.group
+	if f.n == 0 || len(e.running) != f.n || len(f.candidates)+len(e.preempted)+e.waiting.len() > 0 || f.n > e.p.StepTokens {
 		return false
 	}
 	most := min(f.leaving[0].at-f.planned-1, mostJump)
@@ -79,7 +79,7 @@ func (e *Engine) normal(k int) float64 {
 	return drawn.items[drawn.head+k]
 }
 
-// began says that so many steps have their random numbers.
+// began drops the random numbers of the given number of steps.
 func (e *Engine) began(steps int) {
 	if e.p.Cost.Noise > 0 {
 		for range steps {
@@ -88,9 +88,10 @@ func (e *Engine) began(steps int) {
 	}
 }
 
-// takeSteps takes those of a jump that are over by then, and says when the last is.
+// takeSteps finishes the steps of a jump that end by now and returns when the last
+// of them ended.
 func (e *Engine) takeSteps(now time.Duration) time.Duration {
-	f, ends := &e.flow, e.jump.ends
+	f, ends := &e.group, e.jump.ends
 	k, blocks := 0, 0
 	for ; k < len(ends) && ends[k] <= now; k++ {
 		blocks += f.needsIn(k)

@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// lruModel is a prefix cache in the simplest possible words: a list of hashes,
-// the one to go next first.
+// lruModel is a reference prefix cache: a list of hashes in order of eviction.
 type lruModel struct {
 	capacity int
 	hashes   []uint64
 }
 
-// serve is one request alone in the engine: what it finds, what must go to
-// make room for it, and what it leaves behind.
+// serve runs one request alone: it looks up the prefix, evicts blocks to make room
+// and leaves its own blocks behind.
 func (m *lruModel) serve(hashes []uint64, prompt, total, blockTokens int) (hitTokens int) {
 	hits := 0
 	for hits < min(len(hashes), (prompt-1)/blockTokens) && slices.Contains(m.hashes, hashes[hits]) {
 		hits++
 	}
 	mine := hashes[:min(len(hashes), prompt/blockTokens)]
-	for _, h := range mine[:hits] { // what it uses cannot go
+	for _, h := range mine[:hits] { // blocks in use cannot be evicted
 		m.hashes = slices.DeleteFunc(m.hashes, func(x uint64) bool { return x == h })
 	}
-	// The room it needs beside what it found: the oldest go.
+	// Evict the oldest blocks to make room for the rest of the request.
 	need := (total + blockTokens - 1) / blockTokens
 	for len(m.hashes)+need > m.capacity {
 		m.hashes = m.hashes[1:]
 	}
-	// It leaves its blocks, the last one first in line to go. One that another still has stays where it is.
+	// The request leaves its blocks; the last is evicted first. A block that was
+	// already cached keeps its position.
 	for _, h := range slices.Backward(mine) {
 		if !slices.Contains(m.hashes, h) {
 			m.hashes = append(m.hashes, h)
@@ -44,7 +44,7 @@ func TestPrefixHitsOneByOne(t *testing.T) {
 	for trial := range uint64(100) {
 		rng := rand.New(rand.NewPCG(trial, 3))
 		p := plain([]string{"chunked", "prefill-first", "reserve"}[trial%3])
-		p.StepTokens = 1000 // a prompt is one step, so that its room is taken at once
+		p.StepTokens = 1000 // a prompt is one step, so its space is allocated together
 		p.KV = KV{BlockTokens: 1 + rng.IntN(5), Blocks: 60 + rng.IntN(60), PrefixCache: true}
 		model := lruModel{capacity: p.KV.Blocks}
 		var arrivals []Arrival
@@ -54,7 +54,7 @@ func TestPrefixHitsOneByOne(t *testing.T) {
 			family, fork := rng.Uint64N(4), rng.IntN(20)
 			for b := range r.Prompt / p.KV.BlockTokens {
 				h := family<<32 | uint64(b)
-				if b >= fork { // prompts share a beginning and then go different ways
+				if b >= fork { // prompts share a prefix and then diverge
 					h |= uint64(fork+1) << 16
 				}
 				r.Blocks = append(r.Blocks, h)
@@ -87,12 +87,12 @@ func TestPrefixHitsOneByOne(t *testing.T) {
 	}
 }
 
-// With room for everything, a request finds the blocks of those admitted
-// before it, whatever runs at the same time.
+// With unlimited memory, a request finds the blocks of all requests admitted before
+// it, even if they run at the same time.
 func TestPrefixHitsTogether(t *testing.T) {
 	for trial := range uint64(50) {
 		rng := rand.New(rand.NewPCG(trial, 4))
-		p := plain("prefill-first") // whole prompts: admitted is computed
+		p := plain("prefill-first") // whole prompts: an admitted prompt is computed
 		p.KV = KV{BlockTokens: 4, PrefixCache: true}
 		arrivals := randomArrivals(rng, p, 60)
 		traces, stats, err := Simulate(p, trial, arrivals)
@@ -122,7 +122,8 @@ func TestPrefixHitsTogether(t *testing.T) {
 }
 
 func TestPrefixOfOutput(t *testing.T) {
-	// The second turn of a conversation begins with the prompt and the answer of the first.
+	// The second turn of a conversation begins with the prompt and the answer of
+	// the first.
 	p := plain("chunked")
 	p.KV.PrefixCache = true
 	blocks := []uint64{1, 2, 3, 4}
@@ -133,7 +134,8 @@ func TestPrefixOfOutput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 6 + 7 tokens, of which the last was never fed back: three full blocks of four.
+	// 6 + 7 tokens, of which the last was never fed back: three full blocks of
+	// four.
 	if got := traces[1].Cached; got != 12 {
 		t.Errorf("%d tokens cached, want 12", got)
 	}

@@ -9,33 +9,33 @@ import (
 	"strings"
 )
 
-// Lengths is a distribution of output lengths, in tokens, for requests that
-// do not say how much they will get.
+// Lengths is a distribution of output lengths in tokens, for requests that do not
+// specify a length.
 type Lengths struct {
-	Kind string  `yaml:"kind"` // one of lengthKinds; empty: fixed
+	Kind string  `yaml:"kind"` // one of lengthKinds; fixed if empty
 	Mean float64 `yaml:"mean"` // fixed, normal, lognormal
 	SD   float64 `yaml:"sd"`   // normal, lognormal
-	Min  int     `yaml:"min"`  // least there is; 0: 1
-	Max  int     `yaml:"max"`  // most there is, and the limit of a request that names none
+	Min  int     `yaml:"min"`  // minimum; 0: 1
+	Max  int     `yaml:"max"`  // maximum, and the limit of a request without a limit
 
 	Histogram []LengthBin `yaml:"histogram"` // histogram
 
-	Long LongLengths `yaml:"long"` // normal, lognormal: of long prompts
+	Long LongLengths `yaml:"long"` // normal, lognormal: for long prompts
 }
 
-// LongLengths are the answers to prompts of at least From tokens, where these are
-// longer or shorter than others; 0: they are not.
+// LongLengths are the output lengths for prompts of at least From tokens. If From
+// is 0, output lengths do not depend on the prompt.
 type LongLengths struct {
 	From int     `yaml:"from"`
 	Mean float64 `yaml:"mean"`
 	SD   float64 `yaml:"sd"`
 }
 
-// A LengthBin is lengths that are equally likely: those above the bin before, or
-// from Lengths.Min on, up to To.
+// A LengthBin is a range of equally likely lengths: above the previous bin, or from
+// Lengths.Min, up to To.
 type LengthBin struct {
 	To    int     `yaml:"to"`
-	Share float64 `yaml:"share"` // of all lengths, or any number in proportion to that
+	Share float64 `yaml:"share"` // fraction of all lengths, or any number proportional to it
 }
 
 // A lengthKind is one shape of Lengths.
@@ -72,12 +72,12 @@ func (l *Lengths) drawBin(rng *rand.Rand) int {
 		}
 		above = b.To
 	}
-	return above // there is a bin, as was validated
+	return above // validate ensures at least one bin
 }
 
 func (l *Lengths) validateBins() error {
 	if len(l.Histogram) == 0 {
-		return errors.New("histogram: it has no bins: write at least one {to, share}")
+		return errors.New("histogram is empty: write at least one {to, share}")
 	}
 	above, all := max(l.Min, 1)-1, 0.0
 	for i, b := range l.Histogram {
@@ -121,7 +121,7 @@ func (l *Lengths) validate() error {
 		for i, k := range lengthKinds {
 			names[i] = k.Name
 		}
-		return fmt.Errorf("kind: %q is none of %s", l.Kind, strings.Join(names, ", "))
+		return fmt.Errorf("kind: %q is not one of %s", l.Kind, strings.Join(names, ", "))
 	}
 	if err := within("max", float64(l.Max), 1, maxCount); err != nil {
 		return err
@@ -130,12 +130,12 @@ func (l *Lengths) validate() error {
 		return err
 	}
 	if len(l.Histogram) > 0 && k.Name != histogram {
-		return errors.New("histogram: it is used only with kind: histogram")
+		return errors.New("histogram: only allowed with kind histogram")
 	}
 	switch k.Name {
 	case "uniform", histogram:
 		if l.Long != (LongLengths{}) {
-			return fmt.Errorf("long: it is not used with kind: %s", k.Name)
+			return fmt.Errorf("long: not allowed with kind %s", k.Name)
 		}
 		if k.Name == histogram {
 			return l.validateBins()

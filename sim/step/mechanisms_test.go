@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// times are when the tokens of a story came out, in milliseconds.
+// times returns the delivery times of tokens in milliseconds.
 func times(story []Emission) (out []float64) {
 	for _, m := range story {
 		out = append(out, m.At.Seconds()*1e3)
@@ -22,7 +22,7 @@ func wantTimes(t *testing.T, what string, story []Emission, want ...float64) {
 	t.Helper()
 	got := times(story)
 	if !slices.EqualFunc(got, want, func(a, b float64) bool { return math.Abs(a-b) < 1e-3 }) {
-		t.Errorf("%s came out at %v ms, want %v", what, got, want)
+		t.Errorf("%s: tokens at %v ms, want %v", what, got, want)
 	}
 }
 
@@ -56,16 +56,17 @@ func TestLengthHistogram(t *testing.T) {
 	}
 }
 
-// A draft model works for each token that it proposes, and for each sequence.
+// A draft model costs time for each proposed token and for each sequence.
 func TestDraftCost(t *testing.T) {
 	p := plain("chunked")
 	p.Speculation = Speculation{DraftTokens: 2, DraftMs: 3, DraftPerSequenceUs: 500}
 	got, _ := drive(t, p, 1, []Arrival{{Request: exactly(1, 4, 5)}})
-	// A prompt of 4 takes 4 ms. A decode computes three tokens, and two drafts of 3.5 ms; the last two have one draft and none left to propose.
+	// A prompt of 4 takes 4 ms. A decode computes three tokens and two drafts of
+	// 3.5 ms. The last two decodes have one draft and none.
 	wantTimes(t, "what was drafted", got[1], 4, 14, 24, 33, 41)
 }
 
-// Layers over four GPUs take a quarter of the time, and then they tell each other.
+// Four GPUs divide the duration of a step by four and add the all-reduce.
 func TestTensorParallel(t *testing.T) {
 	p := plain("chunked")
 	p.Parallel = Parallel{Tensor: 4, AllReduceMs: 0.5, AllReducePerTokenUs: 10}
@@ -73,8 +74,8 @@ func TestTensorParallel(t *testing.T) {
 	wantTimes(t, "a request", got[1], 10+0.5+0.4, 10.9+0.25+0.51, 10.9+2*(0.25+0.51))
 }
 
-// An adapter that is not there makes the step longer that brings it in, and each
-// different one makes every step longer.
+// Loading an adapter makes its step longer, and each distinct adapter makes every
+// step longer.
 func TestAdapterCost(t *testing.T) {
 	p := plain("chunked")
 	p.LoRA = LoRA{Slots: 2, LoadMs: 100, PerAdapterUs: 250}
@@ -85,15 +86,15 @@ func TestAdapterCost(t *testing.T) {
 		arrivals = append(arrivals, Arrival{Request: r})
 	}
 	again := exactly(4, 4, 1)
-	again.Adapter = "b" // it is still there
+	again.Adapter = "b" // still loaded
 	arrivals = append(arrivals, Arrival{At: time.Second, Request: again})
 	got, _ := drive(t, p, 1, arrivals)
 	wantTimes(t, "the first", got[1], 12+200+0.5, 212.5+3.5, 212.5+7)
 	wantTimes(t, "the later one", got[4], 1000+4+0.25)
 }
 
-// With room for one adapter requests of another wait until it is no longer used;
-// those that come after them and need none do not.
+// With one adapter slot, requests for another adapter wait until the first is
+// unused. Later requests without an adapter do not wait.
 func TestAdaptersWaitForRoom(t *testing.T) {
 	p := plain("chunked")
 	p.LoRA = LoRA{Slots: 1, LoadMs: 1}
@@ -102,15 +103,15 @@ func TestAdaptersWaitForRoom(t *testing.T) {
 	got, _ := drive(t, p, 1, []Arrival{{Request: a}, {Request: b}, {Request: none}})
 	last := got[1][4].At
 	if admitted := got[2][0].Admitted; admitted != last {
-		t.Errorf("b was let in at %v, and a was over at %v", admitted, last)
+		t.Errorf("b was admitted at %v, a finished at %v", admitted, last)
 	}
 	if got[3][0].Admitted != 0 {
-		t.Errorf("the one without was let in at %v", got[3][0].Admitted)
+		t.Errorf("the request without an adapter was admitted at %v", got[3][0].Admitted)
 	}
 }
 
-// The lower number goes first, whoever came first, and the highest is preempted,
-// though it was let in before the others.
+// The lowest priority number runs first, regardless of arrival. The highest is
+// preempted, even if it was admitted first.
 func TestPriority(t *testing.T) {
 	p := plain("chunked")
 	p.Priority, p.MaxSequences = true, 1
@@ -121,9 +122,9 @@ func TestPriority(t *testing.T) {
 		arrivals = append(arrivals, Arrival{At: time.Duration(i), Request: r})
 	}
 	got, _ := drive(t, p, 1, arrivals)
-	for i, want := range []float64{0, 15, 10, 5} { // 4 ms for a prompt and 1 for the second token
+	for i, want := range []float64{0, 15, 10, 5} { // 4 ms for a prompt and 1 ms for the second token
 		if at := got[uint64(i)][0].Admitted.Seconds() * 1e3; math.Abs(at-want) > 1e-3 {
-			t.Errorf("request %d was let in at %v ms, want %v", i, at, want)
+			t.Errorf("request %d was admitted at %v ms, want %v", i, at, want)
 		}
 	}
 
@@ -132,11 +133,11 @@ func TestPriority(t *testing.T) {
 	low.Priority = 9
 	got, stats := drive(t, p, 1, []Arrival{{Request: low}, {Request: high}})
 	if stats.Preemptions == 0 || got[2][7].Preemptions != 0 || got[1][7].Preemptions == 0 {
-		t.Errorf("%d preemptions: %d of the one that goes first", stats.Preemptions, got[2][7].Preemptions)
+		t.Errorf("%d preemptions, %d of the request with the highest priority", stats.Preemptions, got[2][7].Preemptions)
 	}
 }
 
-// What is preempted comes back over the link, and is not computed again.
+// Preempted blocks return over the link and are not recomputed.
 func TestSwapInsteadOfRecompute(t *testing.T) {
 	p := plain("chunked")
 	p.KV.Blocks, p.KV.BytesPerToken = 5, 1_000_000
@@ -146,12 +147,14 @@ func TestSwapInsteadOfRecompute(t *testing.T) {
 	if stats.PromptTokens != 16 || stats.Preemptions != 1 {
 		t.Errorf("%d prompt tokens were computed and %d requests preempted, want 16 and 1", stats.PromptTokens, stats.Preemptions)
 	}
-	// Prompts of 16 tokens; then 2, which had 9, goes out while 1 makes its second token; 1 ends; 2 comes in and goes on.
+	// Prompts take 16 tokens. Request 2, which has 9 tokens, is swapped out while
+	// request 1 generates its second token. After request 1 ends, request 2 is
+	// swapped in and continues.
 	wantTimes(t, "the first", got[1], 16, 16+1+9, 27, 28, 29, 30, 31, 32)
 	wantTimes(t, "the second", got[2], 16, 32+1+9, 43, 44, 45, 46, 47, 48)
 }
 
-// What the prefix cache has no room for is found in the second memory.
+// Blocks evicted from the prefix cache are found in the offload memory.
 func TestPrefixFromSecondMemory(t *testing.T) {
 	blocks := func(family uint64) (out []uint64) {
 		for i := range uint64(4) {
@@ -181,7 +184,7 @@ func TestPrefixFromSecondMemory(t *testing.T) {
 	wantTimes(t, "with", with, 2000+1+1.6)
 }
 
-// simulate serves requests that all come at once, by a server.
+// simulate serves simultaneous requests.
 func simulate(t *testing.T, p Profile, requests ...Request) (out [][]float64) {
 	t.Helper()
 	var arrivals []Arrival
@@ -206,7 +209,7 @@ func simulate(t *testing.T, p Profile, requests ...Request) (out [][]float64) {
 }
 
 func TestSeveralEngines(t *testing.T) {
-	// A step takes a millisecond for each token of it, in the first two.
+	// In the first two cases a step takes one millisecond per token.
 	short, long := exactly(1, 4, 3), exactly(2, 10, 3)
 	for name, tt := range map[string]struct {
 		change func(p *Profile)
@@ -215,13 +218,15 @@ func TestSeveralEngines(t *testing.T) {
 		"one":       {func(*Profile) {}, [][]float64{{14, 16, 18}, {14, 16, 18}}},
 		"two ranks": {func(p *Profile) { p.Parallel.Data = 2 }, [][]float64{{4, 5, 6}, {10, 11, 12}}},
 		"lock step": {func(p *Profile) { p.Parallel = Parallel{Data: 2, LockStep: true} }, [][]float64{{10, 11, 12}, {10, 11, 12}}},
-		// A step of 10 ms has two stages of 5 and a hop between. Steps have 4 tokens: the short prompt from 0 to 11 ms, and then the long one,
-		// from 5 to 16, with a decode from 11 to 22, and from 16 to 27.
+		// A step of 10 ms has two stages of 5 ms and a hop between them. Steps have
+		// 4 tokens: the short prompt runs from 0 to 11 ms, the long prompt from 5
+		// to 16 ms, with a decode from 11 to 22 ms and from 16 to 27 ms.
 		"pipeline": {func(p *Profile) {
 			p.Parallel, p.Cost, p.StepTokens = Parallel{Pipeline: 2, HopMs: 1}, Cost{Step: []Knot{{1, 10}}}, 4
 			p.KV.BlockTokens = 16
 		}, [][]float64{{11, 22, 33}, {27, 38, 49}}},
-		// Prompts of 14 tokens are read in one step. They go over the link one after the other, a millisecond a token and 2 more.
+		// Prompts of 14 tokens are prefilled in one step. Their transfers are
+		// sequential and take one millisecond per token plus 2 ms.
 		"split": {func(p *Profile) {
 			p.KV.BytesPerToken, p.Split = 1_000_000, Split{Prefill: 1, Decode: 1, GBPerS: 1, LatencyMs: 2}
 		}, [][]float64{{20, 21, 22}, {30, 31, 32}}},
@@ -237,7 +242,7 @@ func TestSeveralEngines(t *testing.T) {
 	}
 }
 
-// A request that is given up on its way from one engine to the other is gone.
+// A request cancelled during its transfer between engines is removed.
 func TestCancelInTransfer(t *testing.T) {
 	p := plain("chunked")
 	p.KV.BytesPerToken, p.Split = 1_000_000, Split{Prefill: 1, Decode: 1, GBPerS: 1}
@@ -251,7 +256,7 @@ func TestCancelInTransfer(t *testing.T) {
 	}
 	for at, ok := s.Next(); ok; at, ok = s.Next() {
 		s.Advance(at, func(m *Emission) { t.Errorf("%+v", m) })
-		if at == 10*time.Millisecond { // it was read, and is on its way for as long again
+		if at == 10*time.Millisecond { // prefilled; the transfer takes another 10 ms
 			s.Cancel(at, 1)
 		}
 	}
@@ -262,22 +267,22 @@ func TestCancelInTransfer(t *testing.T) {
 
 func TestMechanismsAreValidated(t *testing.T) {
 	for want, change := range map[string]func(p *Profile){
-		"histogram: it has no bins": func(p *Profile) { p.Output = Lengths{Kind: "histogram", Max: 9} },
+		"histogram is empty": func(p *Profile) { p.Output = Lengths{Kind: "histogram", Max: 9} },
 		"histogram[1].to: 5 must be above 5": func(p *Profile) {
 			p.Output = Lengths{Kind: "histogram", Max: 9, Histogram: []LengthBin{{5, 1}, {5, 1}}}
 		},
 		"histogram[0].to: 12 must be above 0": func(p *Profile) { p.Output = Lengths{Kind: "histogram", Max: 9, Histogram: []LengthBin{{12, 1}}} },
 		"all shares are 0":                    func(p *Profile) { p.Output = Lengths{Kind: "histogram", Max: 9, Histogram: []LengthBin{{5, 0}}} },
-		"only with kind: histogram":           func(p *Profile) { p.Output.Histogram = []LengthBin{{5, 1}} },
-		"lora.slots: say how many":            func(p *Profile) { p.LoRA.LoadMs = 3 },
+		"only allowed with kind":              func(p *Profile) { p.Output.Histogram = []LengthBin{{5, 1}} },
+		"lora.slots: set the number":          func(p *Profile) { p.LoRA.LoadMs = 3 },
 		"lora.load_ms: -1":                    func(p *Profile) { p.LoRA = LoRA{Slots: 1, LoadMs: -1} },
-		"offload: it needs":                   func(p *Profile) { p.Offload.Blocks = 10 },
+		"offload: set":                        func(p *Profile) { p.Offload.Blocks = 10 },
 		"offload: kv.blocks is 0":             func(p *Profile) { p.Offload = Offload{10, 10}; p.KV.BytesPerToken = 8 },
-		"parallel.tensor: say over how many":  func(p *Profile) { p.Parallel.AllReduceMs = 1 },
-		"parallel.pipeline: say how many":     func(p *Profile) { p.Parallel.HopMs = 1 },
-		"parallel.data: say how many":         func(p *Profile) { p.Parallel.LockStep = true },
+		"parallel.tensor: set the number":     func(p *Profile) { p.Parallel.AllReduceMs = 1 },
+		"parallel.pipeline: set the number":   func(p *Profile) { p.Parallel.HopMs = 1 },
+		"parallel.data: set the number":       func(p *Profile) { p.Parallel.LockStep = true },
 		"parallel.data: 5000":                 func(p *Profile) { p.Parallel.Data = 5000 },
-		"split: it needs":                     func(p *Profile) { p.Split.Prefill = 1 },
+		"split: set":                          func(p *Profile) { p.Split.Prefill = 1 },
 		"split and parallel.data":             func(p *Profile) { p.Split = Split{1, 1, 1, 1}; p.KV.BytesPerToken = 1; p.Parallel.Data = 2 },
 		"speculation.draft_ms: -2":            func(p *Profile) { p.Speculation.DraftMs = -2 },
 	} {

@@ -7,31 +7,31 @@ import (
 	"strings"
 )
 
-// A Share is so many engines of one profile.
+// A Share is Count engines of one profile.
 type Share struct {
 	Profile
-	From  string // its name or path
+	From  string // name or path of the profile
 	Count int
 }
 
-// several is the beginning of a share that says how many.
-var several = regexp.MustCompile(`^([0-9]{1,5})x(.+)$`)
+// countPattern matches a share with a count.
+var countPattern = regexp.MustCompile(`^([0-9]{1,5})x(.+)$`)
 
-// LoadMix reads engines of several kinds, as 4xvllm-8b-h100+2xmine.yaml: how many
-// of each, and the name or path that Load takes. One that has no number is one.
+// LoadMix reads engines of several kinds, such as 4xvllm-8b-h100+2xmine.yaml: a
+// count and a name or path for Load. A share without a count is one engine.
 func LoadMix(text string) ([]Share, error) {
 	var out []Share
 	for part := range strings.SplitSeq(text, "+") {
 		s := Share{From: part, Count: 1}
-		if m := several.FindStringSubmatch(part); m != nil {
-			s.Count, _ = strconv.Atoi(m[1]) // its digits are few
+		if m := countPattern.FindStringSubmatch(part); m != nil {
+			s.Count, _ = strconv.Atoi(m[1]) // the expression limits the digits
 			s.From = m[2]
 		}
 		if s.Count == 0 {
-			return nil, fmt.Errorf("%s: none of an engine: write at least one, or leave it out", part)
+			return nil, fmt.Errorf("%s: the count must be at least 1, or omit the engine", part)
 		}
 		if s.From == "" {
-			return nil, fmt.Errorf("%s: an engine is missing: write its name or its file on both sides of a +", text)
+			return nil, fmt.Errorf("%s: an engine is missing, write a name or a file on both sides of each +", text)
 		}
 		var err error
 		if s.Profile, err = Load(s.From); err != nil {

@@ -2,25 +2,25 @@ package step
 
 import "slices"
 
-// Offload is a second memory for keys and values, larger and slower than the
-// first. What a preempted sequence had goes there and comes back, where it would
-// be computed again else; and so does what the prefix cache has no more room for.
-// A step in which something comes back, or is put there for a preempted sequence,
-// takes as long as that longer. What the cache lets go was written before, beside
-// the work.
+// Offload is a second memory for keys and values, larger and slower than the first.
+// It holds the blocks of preempted sequences, which would otherwise be recomputed,
+// and blocks evicted from the prefix cache. Blocks that return, and blocks of a
+// preempted sequence, make the step longer by their transfer time. Evicted blocks
+// cost nothing, because they were written earlier in the background.
 type Offload struct {
-	Blocks int     `yaml:"blocks"`   // there are; 0: there is no such memory
-	GBPerS float64 `yaml:"gb_per_s"` // either way
+	Blocks int     `yaml:"blocks"`   // size; 0: no offload memory
+	GBPerS float64 `yaml:"gb_per_s"` // in both directions
 }
 
-// A tier is that memory.
+// A tier is the offload memory.
 type tier struct {
 	total   int
 	swapped int        // blocks of preempted sequences
-	cached  blockTable // of the prefix cache, in the order in which they came
+	cached  blockTable // of the prefix cache, in order of arrival
 }
 
-// swapOut takes in the blocks of a sequence; or it does not.
+// swapOut stores the blocks of a preempted sequence. It returns false if there is
+// no space.
 func (t *tier) swapOut(blocks int) bool {
 	if t.swapped+blocks > t.total {
 		return false
@@ -30,13 +30,13 @@ func (t *tier) swapOut(blocks int) bool {
 	return true
 }
 
-// put takes in blocks that the cache lets go, the last of them first.
+// put stores blocks evicted from the prefix cache, the last block first.
 func (t *tier) put(hashes []uint64) {
 	if t.total == 0 {
 		return
 	}
 	for i := range slices.Backward(hashes) {
-		at := t.cached.first(hashes[i]).stretch
+		at := t.cached.first(hashes[i]).extent
 		if at != 0 {
 			t.cached.unlink(at)
 		} else {
@@ -47,7 +47,7 @@ func (t *tier) put(hashes []uint64) {
 	}
 }
 
-// shrink lets go what came longest ago, until the rest fits.
+// shrink removes the oldest cached blocks until the rest fits.
 func (t *tier) shrink() {
 	for t.cached.n > 0 && t.swapped+t.cached.n > t.total {
 		t.cached.drop(1)

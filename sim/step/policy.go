@@ -5,7 +5,7 @@ import (
 	"sort"
 )
 
-// A policy decides what goes into a step.
+// A policy decides the contents of a step.
 type policy struct {
 	Name string
 	plan func(e *Engine)
@@ -22,36 +22,36 @@ func policyNames() []string {
 	return names
 }
 
-// nextWaiting is the request to admit next, or nil. Those whose adapter has no
-// room are passed over for this step.
+// nextWaiting returns the request to admit next, or nil. Requests whose adapter has
+// no free slot are skipped for this step.
 func (e *Engine) nextWaiting() *seq {
 	for {
 		s := e.firstWaiting()
 		if s == nil {
 			return nil
 		}
-		if _, ok := e.adapters.place(s); ok {
+		if _, ok := e.adapters.slotFor(s); ok {
 			return s
 		}
 		e.dequeue()
-		e.aside = append(e.aside, s)
+		e.skipped = append(e.skipped, s)
 	}
 }
 
-// takeBack puts those back in front that were passed over.
-func (e *Engine) takeBack() {
-	for _, s := range slices.Backward(e.aside) {
+// requeueSkipped puts the skipped requests back in front.
+func (e *Engine) requeueSkipped() {
+	for _, s := range slices.Backward(e.skipped) {
 		if s.preempts > 0 && !e.p.Priority {
 			e.preempted = append(e.preempted, s)
 		} else {
 			e.waiting.unpop(s)
 		}
 	}
-	e.aside = e.aside[:0]
+	e.skipped = e.skipped[:0]
 }
 
-// firstWaiting is the first that waits, or nil. Preempted ones come before those
-// that never ran.
+// firstWaiting returns the first waiting request, or nil. Preempted requests come
+// before requests that never ran.
 func (e *Engine) firstWaiting() *seq {
 	for n := len(e.preempted); n > 0; n = len(e.preempted) {
 		if s := e.preempted[n-1]; !s.gone() {
@@ -62,7 +62,7 @@ func (e *Engine) firstWaiting() *seq {
 	return e.waiting.peek()
 }
 
-// dequeue takes the first that waits out of its queue.
+// dequeue removes the first waiting request from its queue.
 func (e *Engine) dequeue() {
 	if n := len(e.preempted); n > 0 {
 		e.preempted = e.preempted[:n-1]
@@ -71,7 +71,7 @@ func (e *Engine) dequeue() {
 	}
 }
 
-// enqueue has a request wait: behind all others, or behind those of its priority.
+// enqueue adds a request after all others, or after the requests of its priority.
 func (e *Engine) enqueue(s *seq) {
 	if !e.p.Priority {
 		e.waiting.push(s)
@@ -81,19 +81,20 @@ func (e *Engine) enqueue(s *seq) {
 	q.items = insertAfter(q.items, q.head, s, func(o *seq) bool { return o.Priority <= s.Priority })
 }
 
-// insertAfter puts s behind all of a sorted list, from a place on, that go before it.
+// insertAfter inserts s into a sorted list, behind all elements from index from on
+// for which before is true.
 func insertAfter(list []*seq, from int, s *seq, before func(*seq) bool) []*seq {
 	i := from + sort.Search(len(list)-from, func(i int) bool { return !before(list[from+i]) })
 	return slices.Insert(list, i, s)
 }
 
-// lookUp is what an admission of s would find computed.
+// lookUp returns the part of s already computed, as seen by an admission.
 func (e *Engine) lookUp(s *seq) prefixMatch {
-	if s.whole {
-		return prefixMatch{tokens: s.prefill, whole: true}
+	if s.transferred {
+		return prefixMatch{tokens: s.prefill, complete: true}
 	}
 	if s.swapped > 0 {
-		return prefixMatch{tokens: s.prefill, moved: s.prefill, whole: true}
+		return prefixMatch{tokens: s.prefill, moved: s.prefill, complete: true}
 	}
 	blocks, idle, away := e.kv.match(s.Blocks, s.prefill)
 	tokens := (blocks + away) * e.p.KV.BlockTokens
@@ -103,41 +104,41 @@ func (e *Engine) lookUp(s *seq) prefixMatch {
 	return prefixMatch{blocks: blocks, idle: idle, tokens: tokens, moved: away * e.p.KV.BlockTokens}
 }
 
-// A prefixMatch is the part of a prompt that is there already: in the prefix
-// cache, or in the other memory.
+// A prefixMatch is the part of a prompt found in the prefix cache or in the offload
+// memory.
 type prefixMatch struct {
 	blocks, idle, tokens int
-	moved                int  // of tokens, those that come from the other memory
-	whole                bool // nothing is missing: it goes on where it was
+	moved                int  // tokens from the offload memory
+	complete             bool // nothing is missing: the sequence continues at its old position
 }
 
-// missing is how many tokens of a prompt are to be computed; 1 where it is all
-// there, and the next token is made.
+// missing is the number of tokens to compute. It is 1 if the match is complete,
+// because the step generates the next token.
 func (m *prefixMatch) missing(s *seq) int {
-	if m.whole {
+	if m.complete {
 		return 1
 	}
 	return s.prefill - m.tokens
 }
 
-// planFirst puts the first n tokens of a sequence into the step that lets it in.
+// planFirst adds the first n tokens of a newly admitted sequence to the step.
 func (e *Engine) planFirst(s *seq, m prefixMatch, n int) {
-	if m.whole {
+	if m.complete {
 		e.planDecode(s, n)
 	} else {
 		e.planPrefill(s, n)
 	}
 }
 
-// swapIn takes the blocks of a sequence out of the other memory.
+// swapIn removes the blocks of a sequence from the offload memory.
 func (e *Engine) swapIn(s *seq) { e.kv.tier.swapped, s.swapped = e.kv.tier.swapped-s.swapped, 0 }
 
-// admit moves s, the next waiting request, into the batch with room for that
-// many tokens; it says no if there is none.
+// admit moves s, the next waiting request, into the batch with space for tokens. It
+// returns false if there is no space.
 func (e *Engine) admit(s *seq, m prefixMatch, tokens int) bool {
 	spare := e.kv.reserve
 	if len(e.running) == 0 {
-		spare = 0 // nothing will be given back, so waiting would not help
+		spare = 0 // no running sequence will release blocks, so waiting would not help
 	}
 	if !e.kv.admit(&s.blocks, s.Blocks, m.blocks, m.idle, tokens, spare) {
 		return false
@@ -145,10 +146,10 @@ func (e *Engine) admit(s *seq, m prefixMatch, tokens int) bool {
 	e.dequeue()
 	e.swapIn(s)
 	e.load.moved += m.moved
-	if e.adapters.bringIn(s) {
+	if e.adapters.acquire(s) {
 		e.load.loaded++
 	}
-	s.inBatch, s.whole = true, false
+	s.inBatch, s.transferred = true, false
 	s.computed = m.tokens
 	if !s.wasAdmitted {
 		s.wasAdmitted, s.admitted, s.cached = true, e.now, m.tokens
@@ -160,7 +161,7 @@ func (e *Engine) admit(s *seq, m prefixMatch, tokens int) bool {
 	e.admitted++
 	e.orders++
 	s.order = e.orders
-	e.flow.admitted(s)
+	e.group.admitted(s)
 	if e.p.Priority {
 		e.running = insertAfter(e.running, 0, s, func(o *seq) bool { return o.Priority <= s.Priority })
 	} else {
@@ -171,9 +172,9 @@ func (e *Engine) admit(s *seq, m prefixMatch, tokens int) bool {
 	return true
 }
 
-// makeRoom gives s, a running sequence, room for that many tokens. Where there
-// is none it preempts the sequence that was admitted last, or that has the lowest
-// priority, again and again; when that is s itself the answer is no.
+// makeRoom gives s, a running sequence, space for tokens. If there is no space, it
+// preempts the sequence that was admitted last or has the lowest priority, until
+// there is. It returns false if s itself was preempted.
 func (e *Engine) makeRoom(s *seq, tokens int) bool {
 	for !e.kv.grow(&s.blocks, tokens) {
 		last := len(e.running) - 1
@@ -187,20 +188,20 @@ func (e *Engine) makeRoom(s *seq, tokens int) bool {
 	return true
 }
 
-// preempt puts s back: its blocks go, and all it had is to be computed again.
-// Where there is another memory it goes there instead.
+// preempt releases the blocks of s and requeues s. The blocks are recomputed later,
+// or moved to the offload memory if there is one.
 func (e *Engine) preempt(s *seq) {
 	if n := s.blocks.blocks(); s.prefilled() && e.kv.tier.swapOut(n) {
 		s.swapped = n
 		e.load.moved += s.context()
 	}
 	e.kv.release(&s.blocks)
-	e.adapters.leave(s)
+	e.adapters.release(s)
 	e.unplan(s)
 	s.inBatch = false
 	s.computed, s.prefill = 0, s.context()
 	s.preempts++
-	if e.p.Priority { // before those of its own that came later
+	if e.p.Priority { // before later requests of the same priority
 		e.waiting.items = insertAfter(e.waiting.items, e.waiting.head, s, func(o *seq) bool { return o.Priority < s.Priority })
 	} else {
 		e.preempted = append(e.preempted, s)
@@ -210,8 +211,8 @@ func (e *Engine) preempt(s *seq) {
 	e.stats.Waiting++
 }
 
-// unplan takes a sequence out of the step that is being planned. Only one of a
-// lower priority can be in it when room is made for another.
+// unplan removes a sequence from the step being planned. Only a sequence of lower
+// priority can be in the step when another needs space.
 func (e *Engine) unplan(s *seq) {
 	if s.inPlan != e.plans {
 		return
@@ -228,7 +229,7 @@ func (e *Engine) unplan(s *seq) {
 	}
 }
 
-// planPrefill puts the next n tokens of a prompt into the step.
+// planPrefill adds the next n prompt tokens of s to the step.
 func (e *Engine) planPrefill(s *seq, n int) {
 	s.work, s.decoding, s.inPlan = n, false, e.plans
 	e.planned = append(e.planned, s)
@@ -237,9 +238,8 @@ func (e *Engine) planPrefill(s *seq, n int) {
 	e.load.prefillPairs += float64(n) * (float64(s.computed) + float64(n)/2)
 }
 
-// planPrompts lets waiting requests in and puts their whole prompts into the
-// step, up to the token budget. room is how many tokens a request needs a place
-// for.
+// planPrompts admits waiting requests and adds their whole prompts to the step, up
+// to the token budget. room returns the number of tokens to reserve space for.
 func (e *Engine) planPrompts(room func(*seq) int) {
 	budget := e.p.StepTokens
 	for len(e.running) < e.p.MaxSequences {
@@ -249,7 +249,7 @@ func (e *Engine) planPrompts(room func(*seq) int) {
 		}
 		m := e.lookUp(s)
 		n := m.missing(s)
-		if n > budget && len(e.planned) > 0 { // a prompt above the budget goes alone
+		if n > budget && len(e.planned) > 0 { // a prompt above the budget runs alone
 			return
 		}
 		if !e.admit(s, m, room(s)) {
@@ -260,8 +260,7 @@ func (e *Engine) planPrompts(room func(*seq) int) {
 	}
 }
 
-// planDecode puts a decode of n tokens, all but one of them drafts, into the
-// step.
+// planDecode adds a decode of n tokens, all but one of them drafts, to the step.
 func (e *Engine) planDecode(s *seq, n int) {
 	s.work, s.decoding, s.inPlan = n, true, e.plans
 	e.planned = append(e.planned, s)
@@ -273,34 +272,34 @@ func (e *Engine) planDecode(s *seq, n int) {
 	e.load.longestContext = max(e.load.longestContext, context)
 }
 
-// decodeTokens is how many tokens a decode of s computes: one, and drafts as
-// far as its limit allows.
+// decodeTokens is the number of tokens that a decode of s computes: one, plus
+// drafts up to its limit.
 func (e *Engine) decodeTokens(s *seq) int {
 	return 1 + min(e.p.Speculation.DraftTokens, s.MaxNew-s.generated-1)
 }
 
-// elsewhere says whether a sequence that could decode is not to: its token before is
-// still in the pipeline, or another engine goes on with it.
-func (e *Engine) elsewhere(s *seq) bool {
-	return s.generated > s.said && (e.p.Parallel.Pipeline > 1 || e.handOver != nil)
+// blocked reports whether a prefilled sequence must not decode: its previous token
+// is still in the pipeline, or another engine decodes it.
+func (e *Engine) blocked(s *seq) bool {
+	return s.generated > s.emitted && (e.p.Parallel.Pipeline > 1 || e.handOver != nil)
 }
 
-// planDecodes puts running sequences that decode into the step, in order of
-// admission, for as long as there is budget, and returns what is left of it.
+// planDecodes adds decoding sequences to the step in order of admission, up to the
+// budget, and returns the remaining budget.
 func (e *Engine) planDecodes(budget int) (left int) {
-	if e.flow.on {
-		if left, ok := e.flowDecodes(budget); ok {
+	if e.group.on {
+		if left, ok := e.planGroup(budget); ok {
 			return left
 		}
 	}
 	for i := 0; i < len(e.running) && budget > 0; i++ {
 		s := e.running[i]
-		if !s.prefilled() || s.generated == s.emits || e.elsewhere(s) {
+		if !s.prefilled() || s.generated == s.emits || e.blocked(s) {
 			continue
 		}
 		n := min(e.decodeTokens(s), budget)
 		if !e.makeRoom(s, s.context()+n-1) {
-			break // s was the last there was
+			break // s was the last sequence
 		}
 		e.planDecode(s, n)
 		budget -= n

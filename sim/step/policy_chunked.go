@@ -1,17 +1,17 @@
 package step
 
-// chunked is the policy of vLLM V1, SGLang's mixed mode and Sarathi: one
-// budget of tokens for each step, decodes first, then as much of the prompts
-// as fits, cut where the budget ends.
+// chunked is the policy of vLLM V1, SGLang's mixed mode and Sarathi. Each step has
+// a token budget; decodes come first, then prompts, of which the last is cut at the
+// end of the budget.
 var chunked = policy{Name: "chunked", plan: planChunked}
 
 func planChunked(e *Engine) {
 	preemptions := e.stats.Preemptions
 	budget := e.planDecodes(e.p.StepTokens)
-	// A prompt is cut only where the budget ends, so at most one is unfinished
-	// and it is the last of the batch: making room for it preempts nothing
-	// that is already in the step, except for itself. With priorities it may be
-	// any of them.
+	// Only the end of the budget cuts a prompt, so at most one prompt is
+	// unfinished, and it is the last of the batch. Making room for it preempts no
+	// sequence of this step except itself. With priorities any sequence may be
+	// unfinished.
 	first := len(e.running) - 1
 	if e.p.Priority {
 		first = 0
@@ -28,7 +28,7 @@ func planChunked(e *Engine) {
 		}
 	}
 	if e.stats.Preemptions > preemptions {
-		return // what was put back would only be let in to be put back again
+		return // a sequence preempted now would be admitted only to be preempted again
 	}
 	for budget > 0 && len(e.running) < e.p.MaxSequences {
 		s := e.nextWaiting()

@@ -1,8 +1,7 @@
 package step
 
-// prefillFirst is the policy of vLLM V0 and of SGLang by default: whenever a
-// request can be let in, the step is a prefill of whole prompts and decoding
-// waits.
+// prefillFirst is the policy of vLLM V0 and the default of SGLang. If a request can
+// be admitted, the step is a prefill of whole prompts, and decoding waits.
 var prefillFirst = policy{Name: "prefill-first", plan: planPrefillFirst}
 
 func planPrefillFirst(e *Engine) {

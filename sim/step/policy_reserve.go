@@ -1,9 +1,9 @@
 package step
 
-// reserve is the policy of TGI: a request is let in when there is room for its
-// prompt and all it may generate, so nothing is ever preempted. Prefills are
-// steps of their own, and decoding is interrupted for them only after some
-// steps or for enough requests.
+// reserve is the policy of TGI. A request is admitted if there is space for its
+// prompt and its maximum output, so no request is ever preempted. Prefills are
+// separate steps and interrupt decoding only after some steps or for enough
+// requests.
 var reserve = policy{Name: "reserve", plan: planReserve}
 
 func planReserve(e *Engine) {
@@ -22,9 +22,9 @@ func planReserve(e *Engine) {
 	e.waitedSteps++
 }
 
-// canReserve says whether at least that many of the waiting requests could be
-// let in together. It does not count on the prefix cache, and so may make
-// requests wait that would just have fitted: for WaitSteps at most.
+// canReserve reports whether at least least waiting requests could be admitted
+// together. It ignores the prefix cache, so requests that would just fit may wait,
+// for at most WaitSteps.
 func (e *Engine) canReserve(least int) bool {
 	if least <= 1 {
 		return true

@@ -14,29 +14,30 @@ import (
 	"slices"
 	"strings"
 
-	"tacho/internal/spelling"
-	"tacho/internal/wholefile"
-	"tacho/sim/profiles"
+	"github.com/tacho-bench/tacho/internal/atomicfile"
+	"github.com/tacho-bench/tacho/internal/limit"
+	"github.com/tacho-bench/tacho/internal/spelling"
+	"github.com/tacho-bench/tacho/sim/profiles"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// A Profile describes one inference engine serving one model on one machine.
-// It is what a profile file holds; every field that is left out is zero.
+// A Profile describes one inference engine serving one model on one machine. It is
+// the content of a profile file; missing fields are zero.
 type Profile struct {
 	Name   string `yaml:"name"`
-	About  string `yaml:"about"`  // for people: what it describes and how far to trust it
-	Engine string `yaml:"engine"` // the server it poses as: vllm, tgi, sglang, llamacpp, ...
-	Model  string `yaml:"model"`  // the model name it answers to
+	About  string `yaml:"about"`  // for people: what the profile describes and how accurate it is
+	Engine string `yaml:"engine"` // API and metrics dialect of the server: vllm, tgi, sglang, llamacpp, ...
+	Model  string `yaml:"model"`  // model name the server accepts
 
-	Source  string `yaml:"source"`   // for people: what its numbers come from
-	HeldOut string `yaml:"held_out"` // for people: how far it is off what it was not made from
+	Source  string `yaml:"source"`   // for people: origin of the numbers
+	HeldOut string `yaml:"held_out"` // for people: error on data excluded from the fit
 
 	Policy        string `yaml:"policy"`         // one of policies
-	MaxSequences  int    `yaml:"max_sequences"`  // most sequences that run together
-	StepTokens    int    `yaml:"step_tokens"`    // most tokens one step computes
-	ContextTokens int    `yaml:"context_tokens"` // most tokens of prompt and output together; 0: no limit of its own
-	Priority      bool   `yaml:"priority"`       // requests of a lower priority number go first, and are preempted last
+	MaxSequences  int    `yaml:"max_sequences"`  // maximum number of running sequences
+	StepTokens    int    `yaml:"step_tokens"`    // maximum number of tokens in a step
+	ContextTokens int    `yaml:"context_tokens"` // maximum number of prompt and output tokens; 0: no limit
+	Priority      bool   `yaml:"priority"`       // a lower priority number runs first and is preempted last
 
 	KV          KV          `yaml:"kv"`
 	Reserve     Reserve     `yaml:"reserve"`
@@ -51,11 +52,11 @@ type Profile struct {
 	Parallel    Parallel    `yaml:"parallel"`
 	Split       Split       `yaml:"split"`
 
-	// Errors are the standard errors of numbers that were fitted, as shares of
-	// them, by their names: api.event_us, "cost.step at 64".
+	// Errors are the relative standard errors of fitted numbers, by name:
+	// api.event_us, "cost.step at 64".
 	Errors map[string]float64 `yaml:"errors"`
-	// Correlations are those of such errors, by both names: "api.event_us, api.token_us".
-	// A pair that is not here has none.
+	// Correlations are the correlations of these errors, by both names:
+	// "api.event_us, api.token_us". A missing pair is uncorrelated.
 	Correlations map[string]float64 `yaml:"correlations"`
 
 	HeldOutErrors HeldOutErrors `yaml:"held_out_errors"`
@@ -65,85 +66,85 @@ type Profile struct {
 // KV is the memory for keys and values, in blocks.
 type KV struct {
 	BlockTokens int     `yaml:"block_tokens"` // tokens in a block
-	Blocks      int     `yaml:"blocks"`       // blocks there are; 0: never the limit
-	Watermark   float64 `yaml:"watermark"`    // share of blocks kept free when a sequence is let in
+	Blocks      int     `yaml:"blocks"`       // number of blocks; 0: unlimited
+	Watermark   float64 `yaml:"watermark"`    // fraction of blocks kept free at admission
 	PrefixCache bool    `yaml:"prefix_cache"` // blocks with a known hash are kept and shared
 
-	BytesPerToken int `yaml:"bytes_per_token"` // what a token takes: only where it goes to another memory
+	BytesPerToken int `yaml:"bytes_per_token"` // size of a token's keys and values; needed only for transfers to another memory
 }
 
-// moveMs is how long the keys and values of so many tokens take over a link.
+// moveMs is the transfer time of the keys and values of tokens over a link.
 func (k *KV) moveMs(tokens int, gbPerS float64) float64 {
 	return float64(tokens) * float64(k.BytesPerToken) / gbPerS / 1e6
 }
 
-// Reserve is how the policy of that name waits before it interrupts decoding
-// for a prefill.
+// Reserve configures when the reserve policy interrupts decoding for a prefill.
 type Reserve struct {
-	WaitSteps    int     `yaml:"wait_steps"`    // decode steps after which any waiting request is let in
-	WaitingRatio float64 `yaml:"waiting_ratio"` // before that: at least this many waiting for each one running
+	WaitSteps    int     `yaml:"wait_steps"`    // decode steps after which any waiting request is admitted
+	WaitingRatio float64 `yaml:"waiting_ratio"` // before that: minimum number of waiting requests for each running one
 }
 
-// Speculation is speculative decoding: each decode proposes DraftTokens and
-// keeps those before the first that is rejected, and always one more.
+// Speculation is speculative decoding. Each decode proposes DraftTokens tokens,
+// keeps those before the first rejected one, and always generates one more.
 type Speculation struct {
 	DraftTokens int     `yaml:"draft_tokens"`
-	Acceptance  float64 `yaml:"acceptance"` // probability that a draft token is kept, given those before it were
+	Acceptance  float64 `yaml:"acceptance"` // probability that a draft token is kept if all before it were kept
 
-	DraftMs            float64 `yaml:"draft_ms"`              // longer is a step for each of DraftTokens: the draft model makes them one after the other ...
-	DraftPerSequenceUs float64 `yaml:"draft_per_sequence_us"` // ... and by this much for each sequence that decodes
+	DraftMs            float64 `yaml:"draft_ms"`              // added to a step for each of DraftTokens, which the draft model generates one after the other
+	DraftPerSequenceUs float64 `yaml:"draft_per_sequence_us"` // added for each decoding sequence
 }
 
-// Parallel is an engine on several GPUs. The costs of the profile are those of one.
+// Parallel is an engine on several GPUs. The costs of the profile are those of one
+// GPU.
 type Parallel struct {
-	Tensor              int     `yaml:"tensor"`                  // GPUs that share each layer: each step takes this part of its time ...
-	AllReduceMs         float64 `yaml:"all_reduce_ms"`           // ... and then so much, for they tell each other what they have ...
-	AllReducePerTokenUs float64 `yaml:"all_reduce_per_token_us"` // ... of each token
+	Tensor              int     `yaml:"tensor"`                  // GPUs for each layer; divides the duration of a step
+	AllReduceMs         float64 `yaml:"all_reduce_ms"`           // added to each step for the all-reduce ...
+	AllReducePerTokenUs float64 `yaml:"all_reduce_per_token_us"` // ... and for each of its tokens
 
-	Pipeline int     `yaml:"pipeline"` // groups of layers, one behind the other: as many steps are under way, each of other sequences
-	HopMs    float64 `yaml:"hop_ms"`   // from one of them to the next
+	Pipeline int     `yaml:"pipeline"` // groups of layers on consecutive GPUs; as many steps are in flight, each with other sequences
+	HopMs    float64 `yaml:"hop_ms"`   // latency from one group to the next
 
-	Data     int  `yaml:"data"`      // whole engines behind one address, each with memory and a batch of its own
-	LockStep bool `yaml:"lock_step"` // they step together, and the slowest says how long that takes
+	Data     int  `yaml:"data"`      // complete engines behind one address, each with its own memory and batch
+	LockStep bool `yaml:"lock_step"` // the engines step together, at the pace of the slowest
 }
 
-// Split is engines that only read prompts and engines that only write, with keys
-// and values sent from one to the other. The first token comes out when they are
-// there. Each engine is one of the profile.
+// Split is disaggregated serving: some engines only prefill, others only decode,
+// and keys and values are sent from one to the other. The first token is delivered
+// when they have arrived. Each engine has the costs of the profile.
 type Split struct {
-	Prefill   int     `yaml:"prefill"` // engines that read
-	Decode    int     `yaml:"decode"`  // engines that write
+	Prefill   int     `yaml:"prefill"` // engines for prefill
+	Decode    int     `yaml:"decode"`  // engines for decoding
 	GBPerS    float64 `yaml:"gb_per_s"`
-	LatencyMs float64 `yaml:"latency_ms"` // of a transfer; those of one engine go one after the other
+	LatencyMs float64 `yaml:"latency_ms"` // of a transfer; the transfers of one engine are sequential
 }
 
-// engines is how many engines a server of this profile has.
+// engines is the number of engines in a server of this profile.
 func (p *Profile) engines() int { return max(p.Split.Prefill+p.Split.Decode, p.Parallel.Data, 1) }
 
-// MostRunning is how many sequences can run together in a server.
+// MostRunning is the maximum number of running sequences of a server.
 func (p *Profile) MostRunning() int { return p.engines() * p.MaxSequences }
 
-// GPUs is how many a server has.
+// GPUs is the number of GPUs of a server.
 func (p *Profile) GPUs() int {
 	return p.engines() * max(p.Parallel.Tensor, 1) * max(p.Parallel.Pipeline, 1)
 }
 
-// FrontEnd is what happens to a request between its arrival and the scheduler.
+// FrontEnd is the work on a request between its arrival and the scheduler.
 type FrontEnd struct {
-	FixedMs      float64 `yaml:"fixed_ms"`       // delay of every request; they overlap
+	FixedMs      float64 `yaml:"fixed_ms"`       // delay of every request; delays overlap
 	PerRequestMs float64 `yaml:"per_request_ms"` // work on each request, one after the other
-	HoldsBurst   bool    `yaml:"holds_burst"`    // nothing of a burst is scheduled until the last of it is through
+	HoldsBurst   bool    `yaml:"holds_burst"`    // no request of a burst is scheduled before the last is done
 
-	// PerEventMs is the work on each event that goes out, one after the other over
-	// all answers: a front end that falls behind puts several tokens in one. It is
-	// the server's; the step loop has nothing to do with it.
+	// PerEventMs is the work on each outgoing event, one after the other over all
+	// answers. A front end that falls behind merges several tokens into an event.
+	// It belongs to the server; the step loop does not use it.
 	PerEventMs float64 `yaml:"per_event_ms"`
 }
 
 // Names lists the embedded profiles.
 func Names() []string {
 	entries, err := fs.ReadDir(profiles.FS, ".")
-	if err != nil { // an embedded directory is always there
+	if err != nil { // an embedded directory always exists
 		return nil
 	}
 	names := make([]string, 0, len(entries))
@@ -153,12 +154,12 @@ func Names() []string {
 	return names
 }
 
-// Load returns the embedded profile of that name or, where nameOrPath has a
-// slash or ends in .yaml or .yml, the one in that file.
+// Load returns the embedded profile of that name, or the profile in a file if
+// nameOrPath contains a slash or ends in .yaml or .yml.
 func Load(nameOrPath string) (Profile, error) {
 	ext := filepath.Ext(nameOrPath)
 	if strings.ContainsAny(nameOrPath, `/\`) || ext == ".yaml" || ext == ".yml" {
-		b, err := wholefile.ReadShort(nameOrPath)
+		b, err := atomicfile.ReadShort(nameOrPath)
 		if err != nil {
 			return Profile{}, fmt.Errorf("read profile: %w", err)
 		}
@@ -166,7 +167,7 @@ func Load(nameOrPath string) (Profile, error) {
 	}
 	b, err := profiles.FS.ReadFile(nameOrPath + ".yaml")
 	if err != nil {
-		return Profile{}, fmt.Errorf("%w; a path to a file of your own has a slash or ends in .yaml", spelling.Unknown("profile", nameOrPath, Names()))
+		return Profile{}, fmt.Errorf("%w; the path of a profile file contains a slash or ends in .yaml", spelling.Unknown("profile", nameOrPath, Names()))
 	}
 	return named(nameOrPath, b)
 }
@@ -179,20 +180,24 @@ func named(name string, b []byte) (Profile, error) {
 	return p, nil
 }
 
-// goType is what tells a reader of Go where a field is missing, and nobody else.
+// goType matches the part of an error that names a Go type, which users of profiles
+// do not know.
 var goType = regexp.MustCompile(` in type step\.\w+`)
 
-// parse reads a profile from YAML and checks it. A field it does not know is
-// an error, since it is most likely a misspelt one.
+// parse reads a profile from YAML and validates it. An unknown field is an error,
+// because it is probably misspelt.
 func parse(b []byte) (Profile, error) {
 	var p Profile
+	if err := limit.Depth(b); err != nil {
+		return Profile{}, err
+	}
 	d := yaml.NewDecoder(bytes.NewReader(b))
 	d.KnownFields(true)
 	if err := d.Decode(&p); err != nil {
 		if errors.Is(err, io.EOF) {
 			return Profile{}, errors.New("the file is empty")
 		}
-		return Profile{}, errors.New(goType.ReplaceAllString(err.Error(), "; docs/profile.md has all fields"))
+		return Profile{}, errors.New(goType.ReplaceAllString(err.Error(), "; docs/profile.md lists all fields"))
 	}
 	if err := p.Validate(); err != nil {
 		return Profile{}, err
@@ -200,7 +205,7 @@ func parse(b []byte) (Profile, error) {
 	return p, nil
 }
 
-// Bounds that no real engine comes near and that keep the arithmetic exact.
+// Bounds far beyond real engines that keep the arithmetic exact.
 const (
 	maxCount = 1 << 31
 	maxMs    = 3.6e6
@@ -208,10 +213,10 @@ const (
 	mostEngines = 1024
 )
 
-// Validate says which field cannot be used, and what it may be.
+// Validate returns an error that names an invalid field and its valid range.
 func (p *Profile) Validate() error {
 	if !slices.ContainsFunc(policies, func(k policy) bool { return k.Name == p.Policy }) {
-		return fmt.Errorf("policy: %q is none of %s", p.Policy, strings.Join(policyNames(), ", "))
+		return fmt.Errorf("policy: %q is not one of %s", p.Policy, strings.Join(policyNames(), ", "))
 	}
 	if err := p.validateNumbers(); err != nil {
 		return err
@@ -230,7 +235,7 @@ func (p *Profile) Validate() error {
 	for pair, r := range p.Correlations {
 		a, b, two := strings.Cut(pair, ", ")
 		if _, ok := p.Errors[a]; !ok || !two {
-			return fmt.Errorf("correlations: %q must be two names of errors, with a comma and a space between", pair)
+			return fmt.Errorf("correlations: %q must be two names of errors, separated by a comma and a space", pair)
 		}
 		if _, ok := p.Errors[b]; !ok {
 			return fmt.Errorf("correlations: %q has no error", b)
@@ -294,34 +299,34 @@ func (p *Profile) validateNumbers() error {
 	return p.validateTogether()
 }
 
-// validateTogether says which fields do not go with others.
+// validateTogether reports fields that cannot be combined.
 func (p *Profile) validateTogether() error {
 	switch {
 	case p.LoRA.Slots == 0 && p.LoRA != (LoRA{}):
-		return errors.New("lora.slots: say how many adapters fit in memory together")
+		return errors.New("lora.slots: set the number of adapters that fit in memory")
 	case p.Offload != (Offload{}) && (p.Offload.Blocks == 0 || p.Offload.GBPerS == 0 || p.KV.BytesPerToken == 0):
-		return errors.New("offload: it needs blocks, gb_per_s and kv.bytes_per_token")
+		return errors.New("offload: set blocks, gb_per_s and kv.bytes_per_token")
 	case p.Offload.Blocks > 0 && p.KV.Blocks == 0:
-		return errors.New("offload: kv.blocks is 0, and memory that never ends has nothing to offload")
+		return errors.New("offload: kv.blocks is 0 (unlimited), so nothing is ever offloaded")
 	case p.Parallel.Tensor <= 1 && (p.Parallel.AllReduceMs > 0 || p.Parallel.AllReducePerTokenUs > 0):
-		return errors.New("parallel.tensor: say over how many GPUs a layer goes, or leave all_reduce out")
+		return errors.New("parallel.tensor: set the number of GPUs for each layer, or omit all_reduce")
 	case p.Parallel.Pipeline <= 1 && p.Parallel.HopMs > 0:
-		return errors.New("parallel.pipeline: say how many stages there are, or leave hop_ms out")
+		return errors.New("parallel.pipeline: set the number of stages, or omit hop_ms")
 	case p.Parallel.Data <= 1 && p.Parallel.LockStep:
-		return errors.New("parallel.data: say how many engines go in lock step, or leave lock_step out")
+		return errors.New("parallel.data: set the number of engines in lock step, or omit lock_step")
 	case p.Split != (Split{}) && (p.Split.Prefill == 0 || p.Split.Decode == 0 || p.Split.GBPerS == 0 || p.KV.BytesPerToken == 0):
-		return errors.New("split: it needs prefill, decode, gb_per_s and kv.bytes_per_token")
+		return errors.New("split: set prefill, decode, gb_per_s and kv.bytes_per_token")
 	case p.Split.Prefill > 0 && p.Parallel.Data > 1:
-		return errors.New("split and parallel.data: both say how many engines there are: keep one of them")
+		return errors.New("split and parallel.data both set the number of engines: keep one of them")
 	}
 	if p.API != (API{}) && p.FrontEnd != (FrontEnd{}) {
-		return errors.New("front_end and api: both describe what is before the engine: keep one of them")
+		return errors.New("front_end and api both describe the work before the engine: keep one of them")
 	}
 	return nil
 }
 
-// allTimes are the fields of a section that are numbers with a fraction, by
-// their names in a file.
+// allTimes iterates over the floating-point fields of a section, by their YAML
+// names.
 func allTimes(section string, v reflect.Value) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		for i := range v.NumField() {
@@ -332,7 +337,7 @@ func allTimes(section string, v reflect.Value) iter.Seq2[string, float64] {
 	}
 }
 
-// within complains about a value outside [lo, hi], and about NaN.
+// within returns an error if v is NaN or outside [lo, hi].
 func within(field string, v, lo, hi float64) error {
 	if math.IsNaN(v) || v < lo || v > hi {
 		return fmt.Errorf("%s: %v is not between %v and %v", field, v, lo, hi)

@@ -28,7 +28,7 @@ func TestEmbeddedProfiles(t *testing.T) {
 			continue
 		}
 		if p.Source == "" || !strings.HasPrefix(p.HeldOut, "nothing: ") && !strings.Contains(p.HeldOut, " %") {
-			t.Errorf("%s: its file must say what its numbers come from, and how far it is off what it was not made from: source %q, held_out %q", name, p.Source, p.HeldOut)
+			t.Errorf("%s: the profile needs source and held_out, got %q and %q", name, p.Source, p.HeldOut)
 		}
 		if p.Name != name || p.About == "" || p.Engine == "" || p.Model == "" {
 			t.Errorf("%s: name %q, about %q, engine %q, model %q", name, p.Name, p.About, p.Engine, p.Model)
@@ -82,15 +82,15 @@ func TestParseComplains(t *testing.T) {
 		{"nothing", "", "empty"},
 		{"no YAML", "{", "yaml"},
 		{"another kind of thing", "- 1", "cannot unmarshal"},
-		{"a misspelt field", minimal + "step_token: 5\n", "field step_token not found; docs/profile.md has all fields"},
-		{"no such policy", replace("chunked", "fifo"), `policy: "fifo" is none of chunked, prefill-first, reserve`},
+		{"a misspelt field", minimal + "step_token: 5\n", "field step_token not found; docs/profile.md lists all fields"},
+		{"no such policy", replace("chunked", "fifo"), `policy: "fifo" is not one of chunked, prefill-first, reserve`},
 		{"no sequences", replace("max_sequences: 4", "max_sequences: 0"), "max_sequences: 0"},
 		{"negative budget", replace("step_tokens: 16", "step_tokens: -1"), "step_tokens: -1"},
 		{"no block size", replace("block_tokens: 4", "blocks: 4"), "kv.block_tokens: 0"},
 		{"all kept free", replace("block_tokens: 4", "block_tokens: 4, watermark: 1"), "kv.watermark: 1"},
 		{"not a number", replace("block_tokens: 4", "block_tokens: 4, watermark: .nan"), "kv.watermark: NaN"},
 		{"certain acceptance", minimal + "speculation: {acceptance: 1.5}\n", "speculation.acceptance: 1.5"},
-		{"no such lengths", replace("mean: 5", "kind: zipf"), `output.kind: "zipf" is none of fixed, uniform`},
+		{"no such lengths", replace("mean: 5", "kind: zipf"), `output.kind: "zipf" is not one of fixed, uniform`},
 		{"no limit", replace("max: 10", "min: 0"), "output.max: 0"},
 		{"crossed limits", replace("max: 10", "max: 10, min: 11"), "output.min: 11"},
 		{"no mean", replace("mean: 5", "kind: normal"), "output.mean: 0"},
@@ -111,8 +111,8 @@ func TestParseComplains(t *testing.T) {
 	}
 }
 
-// FuzzParse looks for a profile that is accepted and then makes the engine
-// panic, lose a request or never end.
+// FuzzParse searches for a valid profile that makes the engine panic, lose a
+// request or never end.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(minimal))
 	for _, name := range Names() {
@@ -146,8 +146,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// The profiles of modern engines give the figures that were published for them
-// and that their files cite.
+// The profiles of modern engines reproduce the published measurements that their
+// files cite.
 func TestPublishedFigures(t *testing.T) {
 	within := func(what string, got, want, percent float64) {
 		t.Helper()
@@ -207,11 +207,11 @@ func TestPublishedFigures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 9.73 ms with 32,768 tokens of context, and so much less with 8,050.
+	// 9.73 ms with 32,768 tokens of context, and proportionally less with 8,050.
 	within("llama.cpp TPOT", m[1], 9.73-4.26*(32768-8050)/32768, 2)
 }
 
-// alike are n requests at once with the same lengths.
+// alike returns n simultaneous requests with the same lengths.
 func alike(n, prompt, output int) []Arrival {
 	arrivals := make([]Arrival, n)
 	for i := range arrivals {
@@ -220,8 +220,8 @@ func alike(n, prompt, output int) []Arrival {
 	return arrivals
 }
 
-// shareGPTLike are Poisson arrivals with the mean lengths of the published run
-// (224 and 189 tokens) and spreads like those of the dataset.
+// shareGPTLike returns Poisson arrivals with the mean lengths of the published run
+// (224 and 189 tokens) and variances like the lengths in the dataset.
 func shareGPTLike(n int, rate float64) []Arrival {
 	rng := rand.New(rand.NewPCG(1, 1))
 	prompts := Lengths{Kind: "lognormal", Mean: 224, SD: 300, Min: 4, Max: 2000}

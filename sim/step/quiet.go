@@ -5,23 +5,24 @@ import (
 	"time"
 )
 
-// A quiet is a time in which no answer of a server can end, so that nobody need
-// look at it unless a request comes: what happens in it is worked out in one go. It
-// is for servers whose clients may be told late.
-type quiet struct {
-	on    bool
-	until time.Duration
-	step  time.Duration // a step takes no less
-	tell  func(*Emission)
+// A quiet period is a time in which no answer of the server can end, so the caller
+// need not advance the server unless a request arrives. All events of the period
+// are then computed together. It requires deferred delivery.
+type quietPeriod struct {
+	on      bool
+	until   time.Duration
+	step    time.Duration // lower bound of a step's duration
+	deliver func(*Emission)
 }
 
-// beQuiet lets the server tell late where its steps follow one another on one GPU.
-func (s *Server) beQuiet(tell func(*Emission)) {
+// enableQuiet allows quiet periods if the server's steps run on one GPU, one after
+// the other.
+func (s *Server) enableQuiet(tell func(*Emission)) {
 	one := len(s.hosts) == 1 && s.hosts[0].stages == 1 && s.p.Split == Split{}
-	s.quiet = quiet{on: one && !s.engines[0].flow.on, step: s.p.leastStep(), tell: tell}
+	s.quiet = quietPeriod{on: one && !s.engines[0].group.on, step: s.p.leastStep(), deliver: tell}
 }
 
-// leastStep is a time that no step is shorter than.
+// leastStep is a lower bound of a step's duration.
 func (p *Profile) leastStep() time.Duration {
 	least := math.Inf(1)
 	for _, line := range [][]Knot{p.Cost.Step, p.Cost.Prefill, p.Cost.Decode} {
@@ -38,17 +39,17 @@ func (p *Profile) leastStep() time.Duration {
 	return max(0, milliseconds(least/float64(max(p.Parallel.Tensor, 1)))-time.Microsecond) // sums are rounded
 }
 
-// next is when somebody must look at the server again in which something happens at
-// that time.
-func (q *quiet) next(at time.Duration, s *Server) time.Duration {
+// next returns when the caller must advance the server, whose next event is at the
+// given time.
+func (q *quietPeriod) next(at time.Duration, s *Server) time.Duration {
 	if q.until <= at {
 		q.until = s.noEndBefore(at)
 	}
 	return max(at, q.until)
 }
 
-// noEndBefore is a time before which no answer ends if nobody comes. The next
-// thing happens at that time.
+// noEndBefore returns a time before which no answer ends if no request arrives. The
+// next event is at the given time.
 func (s *Server) noEndBefore(at time.Duration) time.Duration {
 	if s.api.ending > 0 {
 		return at
@@ -57,13 +58,13 @@ func (s *Server) noEndBefore(at time.Duration) time.Duration {
 	if fewest == 0 {
 		return at
 	}
-	// The first result from now on is not before one step after this time, and the
-	// others follow by a step each.
+	// The first result from now on comes at least one step after this time, and
+	// each further result one step later.
 	h := &s.hosts[0]
 	from := at
 	switch {
-	case len(h.flying) > 0:
-		from = h.flying[0].done - s.quiet.step
+	case len(h.launches) > 0:
+		from = h.launches[0].done - s.quiet.step
 	case h.phase == launching:
 		from = h.began
 	}
@@ -71,12 +72,12 @@ func (s *Server) noEndBefore(at time.Duration) time.Duration {
 	return from + time.Duration((fewest+each-1)/each)*s.quiet.step
 }
 
-// fewestTokens is how many tokens the engine has still to make of the answer that
-// lacks the fewest; 0: there is none.
+// fewestTokens is the smallest number of tokens that an answer still needs, or 0 if
+// there is no answer.
 func (s *Server) fewestTokens() (fewest int) {
 	for _, e := range s.engines {
 		for _, q := range e.live {
-			if n := q.emits - q.said; fewest == 0 || n < fewest {
+			if n := q.emits - q.emitted; fewest == 0 || n < fewest {
 				fewest = n
 			}
 		}

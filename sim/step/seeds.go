@@ -11,47 +11,47 @@ import (
 	"time"
 )
 
-// seedsCSV has one line for each block of the four reports that the first
-// profiles are fitted to.
+// seedsCSV has one line for each block of the four reports that the first profiles
+// are fitted to.
 //
 //go:embed seeds.csv
 var seedsCSV []byte
 
-// A seedRow is one block of a report: what was asked and what was measured.
+// A seedRow is one block of a report: its parameters and its measurements.
 type seedRow struct {
 	seed         string // the first three characters of the report's name
 	requests     int
 	promptTokens int // of all requests
-	outputTokens int // of all requests, the end of sequence not counted
+	outputTokens int // of all requests, without the end of sequence
 	seen         measures
 }
 
-// A seedSystem is how the runs of one report were driven, as far as the report
-// tells or lets one infer, and the profile of the system they ran against.
+// A seedSystem describes how the runs of one report were driven, as far as the
+// report states or implies, and the profile of the measured system.
 type seedSystem struct {
 	seed     string
 	profile  string
 	drive    func(row seedRow, rng *rand.Rand) []Arrival
-	shuffles uint64         // of the workload, of which a simulated figure is the mean
-	excepted map[int]string // by number of requests: why the row is left out
+	shuffles uint64         // number of shuffled workloads; a simulated measure is their mean
+	excepted map[int]string // reason to exclude a row, by number of requests
 }
 
-// stall is what the two rows of report 001 have that no other row has.
+// stall explains why two rows of report 001 are excluded.
 const stall = "one stall of about 1.3 s, in no other row"
 
 var seedSystems = []seedSystem{
 	{"000", "vllm-405b-mi300x", allAtOnce(150, 22), 3, nil},
 	{"001", "tgi-405b-mi300x", allAtOnce(150, 16), 3, map[int]string{2: stall, 32: stall}},
 	{"002", "prefill-decode-002", allAtOnce(0, 0), 3, nil},
-	// The queue of an open loop near its limit depends on the order of arrivals: the mean TTFT of one shuffle
-	// has a standard deviation of half its size.
+	// The queue of an open loop near its limit depends on the order of arrivals:
+	// the mean TTFT of one shuffle has a standard deviation of half its size.
 	{"003", "rate-limited-003", openLoop, 64, nil},
 }
 
-// allAtOnce sends every request at time zero. Outputs are normal about the
-// row's mean, with a standard deviation of sd up to 1,000 prompt tokens and 25
-// above (the reports give the sums alone), and end at maxNew; with maxNew 0
-// they all have the row's mean exactly, by ignore_eos.
+// allAtOnce sends every request at time zero. Outputs are normal about the row's
+// mean and limited to maxNew. Their standard deviation is sd up to 1,000 prompt
+// tokens and 25 above, because the reports only give sums. If maxNew is 0, every
+// output has exactly the row's mean, as with ignore_eos.
 func allAtOnce(maxNew int, sd float64) func(seedRow, *rand.Rand) []Arrival {
 	return func(row seedRow, rng *rand.Rand) []Arrival {
 		meanPrompt := float64(row.promptTokens) / float64(row.requests)
@@ -72,17 +72,17 @@ func allAtOnce(maxNew int, sd float64) func(seedRow, *rand.Rand) []Arrival {
 	}
 }
 
-// The shape of the workload of report 003: the report gives the sums and the
-// percentiles of latency, and these make them agree best.
+// The shape of the workload of report 003. The report only gives sums and latency
+// percentiles; these values agree with them best.
 const (
 	openLoopSpanS       = 1007  // from the first arrival to the last
-	openLoopMaxNew      = 1024  // outputs end here
-	openLoopShareAtEnd  = 0.472 // of the requests
+	openLoopMaxNew      = 1024  // limit of outputs
+	openLoopShareAtEnd  = 0.472 // fraction of requests with openLoopMaxNew tokens
 	openLoopPromptSigma = 1.129 // of the logarithm of prompt lengths
 	openLoopMaxPrompt   = 1024
 )
 
-// openLoop sends requests as a Poisson process of nearly three a second.
+// openLoop sends requests as a Poisson process of nearly three per second.
 func openLoop(row seedRow, rng *rand.Rand) []Arrival {
 	n := row.requests
 	prompts := make([]int, n)
@@ -118,15 +118,15 @@ func openLoop(row seedRow, rng *rand.Rand) []Arrival {
 	return arrivals
 }
 
-// normalQuantile is the middle of the i-th of n equal parts of a standard
-// normal distribution. Lengths are laid out on quantiles and shuffled, not
-// drawn, so that the sums of small rows do not depend on luck.
+// normalQuantile is the middle of the i-th of n equal parts of a standard normal
+// distribution. Lengths are placed on quantiles and shuffled rather than drawn,
+// because the sum of a few drawn lengths would vary at random.
 func normalQuantile(i, n int) float64 {
 	return math.Sqrt2 * math.Erfinv(2*(float64(i)+0.5)/float64(n)-1)
 }
 
-// normalLengths lays out n normal lengths from 1 to longest whose sum is
-// total, and shuffles them.
+// normalLengths places n normal lengths from 1 to longest whose sum is total, and
+// shuffles them.
 func normalLengths(n, total int, sd float64, longest int, rng *rand.Rand) []int {
 	lengths := make([]int, n)
 	mean, sum := float64(total)/float64(n), 0
@@ -141,7 +141,7 @@ func normalLengths(n, total int, sd float64, longest int, rng *rand.Rand) []int 
 		}
 		mean += float64(total-sum) / float64(n)
 	}
-	for i := 0; sum != total; i = (i + 1) % n { // what rounding left over
+	for i := 0; sum != total; i = (i + 1) % n { // distribute the rounding error
 		if sum < total && lengths[i] < longest {
 			lengths[i]++
 			sum++

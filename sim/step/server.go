@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// A Server is an engine and the processes around it: the one that launches its
-// steps (Host) and the one that talks to clients (API). Like the engine it reads
-// no clock: whoever drives it, by the wall clock or in virtual time, does
+// A Server is an engine and the processes around it: the host process, which
+// launches steps (Host), and the API process, which talks to clients (API). A
+// Server reads no clock. The caller, in real or virtual time, repeats
 //
-//	at, ok := s.Next()      // when something happens next; false: nothing before the next Add
-//	...                     // wait until then; Add and Cancel may come meanwhile, and may bring it forward
-//	s.Advance(at, deliver)  // let it happen
+//	at, ok := s.Next()      // time of the next event; false: none before the next Add
+//	...                     // wait until then; Add and Cancel may make the next event earlier
+//	s.Advance(at, deliver)  // process all events up to at
 //
-// Behind its one address may be several engines: Parallel.Data and Split say so.
+// A server may contain several engines (Parallel.Data and Split).
 type Server struct {
 	p       Profile
-	engines []*Engine // of a split the first ones only read
+	engines []*Engine // with Split, the first engines only prefill
 	hosts   []host
 	api     api
 	moving  transfers
-	quiet   quiet
+	quiet   quietPeriod
 }
 
 // NewServer returns an idle server.
@@ -33,7 +33,7 @@ func NewServer(p Profile, seed uint64) (*Server, error) {
 		if err != nil {
 			return nil, err
 		}
-		e.rng = rand.New(rand.NewPCG(seed, uint64(i))) // of its own; how long answers are is the same for all
+		e.rng = rand.New(rand.NewPCG(seed, uint64(i))) // each engine has its own generator; output lengths depend on the seed alone
 		s.engines = append(s.engines, e)
 		if !p.Parallel.LockStep {
 			s.hosts = append(s.hosts, newHost(&p, e))
@@ -62,7 +62,7 @@ func (s *Server) Add(now time.Duration, r *Request) error {
 	return err
 }
 
-// readers is how many engines take requests.
+// readers is the number of engines open to new requests.
 func (s *Server) readers() int {
 	if n := s.p.Split.Prefill; n > 0 {
 		return n
@@ -70,15 +70,15 @@ func (s *Server) readers() int {
 	return len(s.engines)
 }
 
-// leastLoaded is the engine with least to do. Those that wait count as vLLM counts
-// them when it chooses one of its data-parallel ranks.
+// leastLoaded returns the engine with the smallest load. Waiting requests are
+// weighted as in vLLM's choice of a data-parallel rank.
 func leastLoaded(engines []*Engine) *Engine {
 	return slices.MinFunc(engines, func(a, b *Engine) int {
 		return 4*a.stats.Waiting + a.stats.Running - 4*b.stats.Waiting - b.stats.Running
 	})
 }
 
-// find is the engine that has a request; nil: none.
+// find returns the engine with the request, or nil.
 func (s *Server) find(id uint64) *Engine {
 	for _, e := range s.engines {
 		if e.live[id] != nil {
@@ -88,56 +88,56 @@ func (s *Server) find(id uint64) *Engine {
 	return nil
 }
 
-// TellLate lets the server deliver tokens later than they come out, with the
-// times at which they did, and so compute far faster. It is for whoever goes by
-// these times and by no clock. The last token of an answer is never late. What comes
-// out while a request is added, or somebody looks, goes to tell. Call it before the
-// first Add.
-func (s *Server) TellLate(tell func(*Emission)) {
+// DeferDelivery lets the server deliver tokens late, with the times of their
+// generation, which makes the simulation far faster. It is for callers that use
+// these times instead of a clock. The last token of an answer is never late. Tokens
+// that become due during Add or CatchUp go to deliver. Call DeferDelivery before
+// the first Add.
+func (s *Server) DeferDelivery(tell func(*Emission)) {
 	for _, e := range s.engines {
-		f := &e.flow
+		f := &e.group
 		f.on = s.api.direct() && s.p.decodesAlike() && e.handOver == nil
-		f.longest = nobody
+		f.longest = noContext
 		f.needs = make([]int, s.p.KV.BlockTokens)
 	}
 	for i := range s.hosts {
 		s.hosts[i].engines[0].jump.may = s.hosts[i].mayJump() && s.p.Split == Split{}
 	}
-	s.beQuiet(tell)
+	s.enableQuiet(tell)
 }
 
-// CatchUp takes the steps up to now of a server that may tell late: it need not have
-// come there. Whoever looks at it, or cancels a request, does it first.
+// CatchUp computes the steps up to now if delivery is deferred. Call it before
+// reading the server's state.
 func (s *Server) CatchUp(now time.Duration) {
 	for i := range s.hosts {
 		if h := &s.hosts[i]; h.phase == jumping {
-			h.land(now)
+			h.endJump(now)
 		}
 	}
 	if s.quiet.on {
-		s.Advance(now, s.quiet.tell)
+		s.Advance(now, s.quiet.deliver)
 	}
 }
 
-// decodesAlike says whether a step does the same to all sequences that decode.
+// decodesAlike reports whether a step treats all decoding sequences alike.
 func (p *Profile) decodesAlike() bool {
 	return p.Speculation.DraftTokens == 0 && !p.Priority && p.LoRA.Slots == 0 && p.Parallel.Pipeline <= 1
 }
 
-// Cancel forgets a request: nothing more is delivered for it. What came out of it
-// and was not told yet is returned.
-func (s *Server) Cancel(now time.Duration, id uint64) (untold []time.Duration) {
+// Cancel removes a request. Nothing more is delivered for it. Cancel returns the
+// times of its tokens that were generated but not delivered.
+func (s *Server) Cancel(now time.Duration, id uint64) (undelivered []time.Duration) {
 	e := s.find(id)
 	if e == nil {
 		return nil
 	}
-	s.CatchUp(now - 1) // what happens now, happens after it
+	s.CatchUp(now - 1) // events at now follow the cancellation
 	q := e.live[id]
 	e.Cancel(id)
-	return append(q.place.earlier, e.tell(q)...)
+	return append(q.member.earlier, e.takeTimes(q)...)
 }
 
-// Next is when something happens next.
+// Next returns the time of the next event.
 func (s *Server) Next() (time.Duration, bool) {
 	at, _, ok := s.next()
 	if ok && s.quiet.on {
@@ -146,8 +146,8 @@ func (s *Server) Next() (time.Duration, bool) {
 	return at, ok
 }
 
-// next is what happens next: to a host, or to nil, which is the API process or a
-// transfer. Of what happens at one time that goes first.
+// next returns the time of the next event and its host. The host is nil for the API
+// process and for transfers, which come first among events of the same time.
 func (s *Server) next() (at time.Duration, at1 *host, ok bool) {
 	for i := range s.hosts {
 		if t, busy := s.hosts[i].next(); busy && (!ok || t < at) {
@@ -163,8 +163,8 @@ func (s *Server) next() (at time.Duration, at1 *host, ok bool) {
 	return at, at1, ok
 }
 
-// Advance lets happen all that is due at now, in order. deliver is told of each
-// event as it is written.
+// Advance processes all events up to now in order and calls deliver for each
+// emission.
 func (s *Server) Advance(now time.Duration, deliver func(*Emission)) {
 	for {
 		at, h, ok := s.next()
@@ -181,14 +181,14 @@ func (s *Server) Advance(now time.Duration, deliver func(*Emission)) {
 	}
 }
 
-// DropPrefixes empties the prefix cache, except for what sequences hold.
+// DropPrefixes empties the prefix cache, except for blocks held by sequences.
 func (s *Server) DropPrefixes() {
 	for _, e := range s.engines {
 		e.DropPrefixes()
 	}
 }
 
-// Stats is the state of all engines together now.
+// Stats returns the sum of the current states of all engines.
 func (s *Server) Stats() Stats {
 	all := s.engines[0].Stats()
 	for _, e := range s.engines[1:] {
@@ -197,7 +197,7 @@ func (s *Server) Stats() Stats {
 	return all
 }
 
-// Plus is the state of two engines together.
+// Plus returns the sum of two states.
 func (s Stats) Plus(o Stats) Stats {
 	return Stats{
 		Running: s.Running + o.Running, Waiting: s.Waiting + o.Waiting, KVBlocks: s.KVBlocks + o.KVBlocks, KVUsedBlocks: s.KVUsedBlocks + o.KVUsedBlocks,

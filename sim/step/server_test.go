@@ -21,9 +21,9 @@ func randomServer(rng *rand.Rand, p Profile) Profile {
 	return p
 }
 
-// Whatever the processes around an engine cost, every request gets the tokens
-// that the engine alone would give it, in order of time, and the first not
-// before it has arrived.
+// With random costs of the surrounding processes, every request gets the same
+// tokens as from the engine alone, in order of time, and no token before its
+// arrival.
 func TestServerLosesNothing(t *testing.T) {
 	merged := 0
 	for trial := range uint64(200) {
@@ -68,13 +68,13 @@ func TestServerLosesNothing(t *testing.T) {
 	}
 }
 
-// Two steps in flight hide the host's work behind the GPU's: decoding goes at the
-// pace of the slower of them, where one step at a time pays for both.
+// Two steps in flight hide the host's work behind the GPU's: the slower of them
+// limits decoding. With one step at a time the two add up.
 func TestStepsInFlight(t *testing.T) {
 	for _, tt := range []struct {
 		inFlight int
 		launch   float64
-		want     time.Duration // a token
+		want     time.Duration // per token
 	}{{1, 2, 12 * time.Millisecond}, {2, 2, 10 * time.Millisecond}, {2, 25, 25 * time.Millisecond}} {
 		p := plain("chunked")
 		p.Cost = Cost{Step: []Knot{{1, 10}}}
@@ -90,9 +90,9 @@ func TestStepsInFlight(t *testing.T) {
 	}
 }
 
-// An API process that is slower than the engine limits all streams together, and
-// merges tokens of an answer only where its output has no turn in between.
-func TestAPIProcessIsTheLimit(t *testing.T) {
+// An API process slower than the engine limits the sum of all streams. It merges
+// tokens of an answer only if no other task runs between its outputs.
+func TestAPIProcessLimitsThroughput(t *testing.T) {
 	for _, tt := range []struct {
 		streams, piece int
 		merges         bool
@@ -120,8 +120,7 @@ func TestAPIProcessIsTheLimit(t *testing.T) {
 	}
 }
 
-// A request that is cancelled in the API process is heard of no more, and does
-// not stay.
+// A request cancelled in the API process gets no more emissions and is removed.
 func TestCancelInAPI(t *testing.T) {
 	for _, after := range []time.Duration{0, 300 * time.Microsecond, time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond} {
 		p := plain("chunked")
@@ -145,7 +144,7 @@ func TestCancelInAPI(t *testing.T) {
 			}
 			s.Advance(at, func(e *Emission) {
 				if e.ID == 1 && cancelled {
-					t.Errorf("after %v: heard of it at %v", after, e.At)
+					t.Errorf("after %v: emission at %v", after, e.At)
 				}
 				tokens[e.ID] += e.Tokens
 			})

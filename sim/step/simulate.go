@@ -6,33 +6,33 @@ import (
 	"time"
 )
 
-// An Arrival is a request and when it reaches the server.
+// An Arrival is a request and its time of arrival at the server.
 type Arrival struct {
 	At time.Duration
 	Request
 }
 
-// A Trace is what became of an arrival.
+// A Trace is the outcome of an arrival.
 type Trace struct {
 	ID       uint64
 	Arrival  time.Duration
-	Admitted time.Duration // when it got into the batch
+	Admitted time.Duration // when the request entered the batch
 	Events   []TokenEvent  // in order of time; the first is the first token
 	Finish   string        // FinishStop or FinishLength
 	EOS      bool          // the last token is the end of sequence, which has no text
 	Cached   int           // prompt tokens from the prefix cache
 	Preempts int
-	Err      error // why the engine would not take it; then nothing else is set
+	Err      error // set if the engine rejected the request; other fields are then zero
 }
 
-// A TokenEvent is the moment at which one or more tokens came out.
+// A TokenEvent is the delivery of one or more tokens.
 type TokenEvent struct {
 	At     time.Duration
 	Tokens int
 }
 
-// Simulate serves the arrivals in virtual time and returns a trace for each,
-// in their order, and the state of the engine at the end.
+// Simulate serves the arrivals in virtual time. It returns a trace for each
+// arrival, in their order, and the final state of the engine.
 func Simulate(p Profile, seed uint64, arrivals []Arrival) ([]Trace, Stats, error) {
 	server, err := NewServer(p, seed)
 	if err != nil {
@@ -46,7 +46,7 @@ func Simulate(p Profile, seed uint64, arrivals []Arrival) ([]Trace, Stats, error
 
 	traces := make([]Trace, len(arrivals))
 	collect := func(m *Emission) {
-		t := m.Of.(*Trace)
+		t := m.Owner.(*Trace)
 		if m.First {
 			t.Admitted, t.Cached = m.Admitted, m.Cached
 			t.Events = make([]TokenEvent, 0, 64)
@@ -62,7 +62,7 @@ func Simulate(p Profile, seed uint64, arrivals []Arrival) ([]Trace, Stats, error
 			i := order[0]
 			order = order[1:]
 			a := arrivals[i]
-			a.Of = &traces[i]
+			a.Owner = &traces[i]
 			traces[i] = Trace{ID: a.ID, Arrival: a.At}
 			traces[i].Err = server.Add(a.At, &a.Request)
 			at, busy = server.Next()

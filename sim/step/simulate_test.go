@@ -9,8 +9,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// Simulate tells the same story as an engine driven by hand.
-func TestSimulateIsTheEngine(t *testing.T) {
+// Simulate gives the same emissions as an engine driven step by step.
+func TestSimulateMatchesEngine(t *testing.T) {
 	for trial := range uint64(60) {
 		rng := rand.New(rand.NewPCG(trial, 9))
 		p := randomProfile(rng)
@@ -74,7 +74,7 @@ func TestSimulateKeepsTheCallersOrder(t *testing.T) {
 	}
 }
 
-// However late the driver wakes up, a step ends when it would have anyway.
+// A step ends at its computed time even if the driver wakes up late.
 func TestLatenessDoesNotAddUp(t *testing.T) {
 	e, err := New(plain("chunked"), 1)
 	if err != nil {
@@ -89,7 +89,7 @@ func TestLatenessDoesNotAddUp(t *testing.T) {
 		if want := time.Duration(4+step) * time.Millisecond; !ok || end != want {
 			t.Fatalf("step %d ends at %v, want %v", step, end, want)
 		}
-		if step == 2 { // the driver is late, and a request arrived meanwhile: it is not seen before its time
+		if step == 2 { // the driver is late: a request that arrived meanwhile is not scheduled before its arrival
 			if err := e.Add(end+3*time.Millisecond, &Request{ID: 2, Prompt: 1, MaxNew: 1}); err != nil {
 				t.Fatal(err)
 			}

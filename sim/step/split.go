@@ -5,21 +5,22 @@ import (
 	"time"
 )
 
-// A transfer is keys and values on their way from an engine that read a prompt.
+// A transfer moves the keys and values of a prompt from a prefill engine to a
+// decode engine.
 type transfer struct {
-	at time.Duration // it arrives
+	at time.Duration // arrival
 	s  *seq
 }
 
-// transfers are in the order in which they arrive.
+// transfers are in order of arrival.
 type transfers []transfer
 
-// split has the engines that only read hand over what they have read. The keys and
-// values of what leaves are free at once.
+// split makes the prefill engines hand off prefilled sequences. Their blocks are
+// freed at the start of the transfer.
 func (s *Server) split() {
 	c := &s.p.Split
 	for _, e := range s.engines[:c.Prefill] {
-		free := time.Duration(0) // when the link is
+		free := time.Duration(0) // when the link becomes free
 		e.handOver = func(at time.Duration, q *seq) {
 			free = max(free, at) + milliseconds(s.p.KV.moveMs(q.Prompt, c.GBPerS))
 			arrives := free + milliseconds(c.LatencyMs)
@@ -29,13 +30,13 @@ func (s *Server) split() {
 	}
 	if c.Prefill > 0 {
 		for _, e := range s.engines[c.Prefill:] {
-			e.front = newFrontEnd(FrontEnd{}) // the request has been through one
+			e.front = newFrontEnd(FrontEnd{}) // the prefill engine had the front end
 		}
 	}
 }
 
-// arrived takes the next transfer in: the first token comes out, and the engine
-// with least to do goes on.
+// arrived completes the next transfer: the first token is delivered, and the least
+// loaded decode engine continues.
 func (s *Server) arrived(deliver func(*Emission)) {
 	t := s.moving[0]
 	s.moving = slices.Delete(s.moving, 0, 1)
@@ -44,37 +45,37 @@ func (s *Server) arrived(deliver func(*Emission)) {
 		return
 	}
 	q.home.forget(q)
-	s.api.take(t.at, q, q.said, deliver)
-	s.api.taken()
+	s.api.accept(t.at, q, q.emitted, deliver)
+	s.api.endStep()
 	q.home = leastLoaded(s.engines[s.p.Split.Prefill:])
-	q.home.goOn(t.at, q)
+	q.home.resume(t.at, q)
 }
 
-// leaveFor takes a sequence out of the batch that is to go on elsewhere. It waits
-// until it is there.
-func (e *Engine) leaveFor(at time.Duration, s *seq) {
+// handOff removes a sequence that will decode on another engine from the batch. The
+// sequence counts as waiting during the transfer.
+func (e *Engine) handOff(at time.Duration, s *seq) {
 	if !s.inBatch {
-		return // it was preempted, and reads its prompt once more
+		return // the sequence was preempted and must prefill again
 	}
 	e.running = slices.DeleteFunc(e.running, func(o *seq) bool { return o == s })
 	e.kv.release(&s.blocks)
-	e.adapters.leave(s)
+	e.adapters.release(s)
 	s.inBatch = false
 	e.stats.Running--
 	e.stats.Waiting++
 	e.handOver(at, s)
 }
 
-// forget is called when it is.
+// forget removes a sequence after its transfer.
 func (e *Engine) forget(s *seq) {
 	delete(e.live, s.ID)
 	e.stats.Waiting--
 }
 
-// goOn takes a sequence in whose keys and values are there.
-func (e *Engine) goOn(now time.Duration, s *seq) {
+// resume adds a sequence whose keys and values were transferred.
+func (e *Engine) resume(now time.Duration, s *seq) {
 	e.live[s.ID] = s
 	e.stats.Waiting++
-	s.computed, s.prefill, s.whole = 0, s.context(), true
+	s.computed, s.prefill, s.transferred = 0, s.context(), true
 	e.front.add(now, s)
 }

@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Write is the profile as a file. What is zero is left out. remarks are comments on
-// its fields, by their names with dots: "api.event_us", "cost.step at 64".
+// Write encodes the profile as YAML without its zero fields. remarks are comments
+// for fields, by dotted name: "api.event_us", "cost.step at 64".
 func (p *Profile) Write(remarks map[string]string) ([]byte, error) {
 	var root yaml.Node
 	if err := root.Encode(p); err != nil {
@@ -29,7 +29,7 @@ func (p *Profile) Write(remarks map[string]string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// prune takes out what is zero, and says whether nothing is left.
+// prune removes zero fields and reports whether nothing is left.
 func prune(n *yaml.Node) (empty bool) {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -47,7 +47,7 @@ func prune(n *yaml.Node) (empty bool) {
 	return n.Value == "" || n.Value == "0" || n.Value == "false" || n.Tag == "!!null"
 }
 
-// remark puts comments beside fields, and knots on one line each.
+// remark adds comments to fields and puts each knot on one line.
 func remark(n *yaml.Node, path string, remarks map[string]string) {
 	switch n.Kind {
 	case yaml.MappingNode:

@@ -7,8 +7,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// A profile that is written and read again is the same.
-func TestProfileGoesToAFileAndBack(t *testing.T) {
+// A profile survives a round trip through a file.
+func TestProfileRoundTrip(t *testing.T) {
 	for _, name := range Names() {
 		p, err := Load(name)
 		if err != nil {
@@ -40,7 +40,7 @@ func TestProfileHasRemarks(t *testing.T) {
 	}
 	for _, line := range []string{"event_us: 65.42 # +- 3 %\n", "{tokens: 64, ms: 5.64} # +- 1 %\n"} {
 		if !strings.Contains(string(b), line) {
-			t.Errorf("it has no line %q:\n%s", line, b)
+			t.Errorf("no line %q:\n%s", line, b)
 		}
 	}
 }

@@ -2,14 +2,14 @@ package words
 
 import "slices"
 
-// A Prompt is what was asked, in tokens.
+// A Prompt is the prompt of a request in tokens.
 type Prompt struct {
-	Tokens int      // its length
-	Seed   uint64   // equal for equal prompts; the text of the answer follows from it
-	IsIDs  bool     // it came as token ids
-	Every  int      // tokens in a KV block; 0 if nobody wants to know the blocks
-	Blocks []uint64 // for each full block a hash of all up to its end
-	Chars  int      // length of its text
+	Tokens      int      // length
+	Seed        uint64   // equal for equal prompts; determines the text of the answer
+	IsIDs       bool     // the prompt was given as token ids
+	BlockTokens int      // tokens in a KV block; 0 if block hashes are not needed
+	Blocks      []uint64 // for each full block, a hash of all tokens up to its end
+	Chars       int      // length of the text in bytes
 
 	inBlock int // tokens after the last full block
 }
@@ -25,13 +25,13 @@ func (p *Prompt) AddText(text string) {
 // AddIDs adds tokens by their ids.
 func (p *Prompt) AddIDs(ids []int32) {
 	p.IsIDs = p.IsIDs || len(ids) > 0
-	if p.Every > 0 {
-		p.Blocks = slices.Grow(p.Blocks, (p.inBlock+len(ids))/p.Every)
+	if p.BlockTokens > 0 {
+		p.Blocks = slices.Grow(p.Blocks, (p.inBlock+len(ids))/p.BlockTokens)
 	}
 	for len(ids) > 0 {
 		n := len(ids)
-		if p.Every > 0 {
-			n = min(n, p.Every-p.inBlock)
+		if p.BlockTokens > 0 {
+			n = min(n, p.BlockTokens-p.inBlock)
 		}
 		seed := p.Seed
 		for _, id := range ids[:n] {
@@ -43,14 +43,14 @@ func (p *Prompt) AddIDs(ids []int32) {
 	}
 }
 
-// AddUnread adds n tokens that are not told: those of the same number are equal, one
-// by one. Its seed is not that of any ids.
-func (p *Prompt) AddUnread(number uint64, n int) {
+// AddPlaceholders adds n tokens whose ids were never generated. Placeholders with
+// the same number are equal, token by token, and differ from all ids.
+func (p *Prompt) AddPlaceholders(number uint64, n int) {
 	p.IsIDs = p.IsIDs || n > 0
 	for at := 0; at < n; {
 		some := n - at
-		if p.Every > 0 {
-			some = min(some, p.Every-p.inBlock)
+		if p.BlockTokens > 0 {
+			some = min(some, p.BlockTokens-p.inBlock)
 		}
 		p.Seed = mixed(mixed(mixed(p.Seed, number), uint64(at)), uint64(some))
 		p.count(some)
@@ -58,7 +58,7 @@ func (p *Prompt) AddUnread(number uint64, n int) {
 	}
 }
 
-// Add adds a token, by its id or a hash of it.
+// Add adds a token by its id or by a hash of its text.
 func (p *Prompt) Add(token uint64) {
 	p.Seed = mixed(p.Seed, token)
 	p.count(1)
@@ -69,17 +69,18 @@ func mixed(seed, token uint64) uint64 {
 	return seed ^ seed>>29
 }
 
-// count counts n tokens that were mixed in, none of them beyond a block.
+// count counts n tokens already mixed into the seed. They must not cross the end of
+// a block.
 func (p *Prompt) count(n int) {
 	p.Tokens += n
-	if p.Every > 0 {
-		if p.inBlock += n; p.inBlock == p.Every {
+	if p.BlockTokens > 0 {
+		if p.inBlock += n; p.inBlock == p.BlockTokens {
 			p.inBlock, p.Blocks = 0, append(p.Blocks, p.Seed)
 		}
 	}
 }
 
-// WithAnswer are the blocks of the prompt and of the answer to it: a next turn
+// WithAnswer returns the block hashes of the prompt and its answer. A later turn
 // that repeats both finds both in the cache.
 func (p Prompt) WithAnswer(tokens int) []uint64 {
 	seed := p.Seed

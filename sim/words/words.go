@@ -1,5 +1,5 @@
-// Package words is the language of the simulated model: its vocabulary, its
-// tokenizer, and what it answers to a prompt.
+// Package words is the vocabulary and the tokenizer of the simulated model, and
+// generates its answers.
 package words
 
 import (
@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// The simulator's tokenizer: a token is one word together with the white space
-// before it. Counting is therefore counting words, every token the simulator
-// writes is a space and a word, and joining tokens never changes their number.
+// The simulator's tokenizer: a token is one word with the white space before it.
+// Counting tokens is counting words, every generated token is a space and a word,
+// and joining tokens never changes their number.
 //
-// The vocabulary has Size words of two syllables. A word outside it is
-// hashed onto it, as an unknown word is in a small vocabulary.
+// The vocabulary has Size words of two syllables. A word outside the vocabulary is
+// hashed onto a word of the vocabulary.
 const (
 	consonants = "bdfghjklmnprstvz"
 	vowels     = "aeio"
@@ -22,7 +22,7 @@ const (
 	Bytes      = 5 // a space and two syllables
 )
 
-// vocabulary is every token's text, one after another.
+// vocabulary is the concatenated text of all tokens.
 var vocabulary = func() string {
 	b := make([]byte, 0, Size*Bytes)
 	for id := range Size {
@@ -34,13 +34,13 @@ var vocabulary = func() string {
 	return string(b)
 }()
 
-// Text is the text of one token, with its leading space.
+// Text returns the text of one token, with its leading space.
 func Text(id int32) string {
 	at := int(uint32(id)%uint32(Size)) * Bytes
 	return vocabulary[at : at+Bytes]
 }
 
-// ID is the token of a word without white space around it.
+// ID returns the token of a word without surrounding white space.
 func ID(word string) int32 {
 	if len(word) == Bytes-1 {
 		first, ok1 := syllable(word[:2])
@@ -57,8 +57,8 @@ func syllable(s string) (int, bool) {
 	return c*len(vowels) + v, c >= 0 && v >= 0
 }
 
-// Hash is FNV-1a: the same in every process, so that ids can be compared
-// between runs.
+// Hash is FNV-1a. It is the same in every process, so ids can be compared between
+// runs.
 func Hash(s string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(s) {
@@ -70,7 +70,7 @@ func Hash(s string) uint64 {
 // A Span is one token of a text: text[Start:Stop] is its word.
 type Span struct{ Start, Stop int }
 
-// Each yields the words of a text, in order.
+// Each yields the words of a text in order.
 func Each(text string) func(yield func(Span) bool) {
 	return func(yield func(Span) bool) {
 		start := -1
@@ -98,7 +98,7 @@ func isSpace(r rune) bool {
 	return unicode.IsSpace(r)
 }
 
-// Count is the length of a text in tokens.
+// Count returns the length of a text in tokens.
 func Count(text string) int {
 	n := 0
 	for range Each(text) {
@@ -107,7 +107,7 @@ func Count(text string) int {
 	return n
 }
 
-// Encode is a text as token ids.
+// Encode converts a text to token ids.
 func Encode(text string) []int32 {
 	var ids []int32
 	for w := range Each(text) {
@@ -116,7 +116,7 @@ func Encode(text string) []int32 {
 	return ids
 }
 
-// Decode is the text of token ids.
+// Decode converts token ids to text.
 func Decode(ids []int32) string {
 	b := make([]byte, 0, len(ids)*Bytes)
 	for _, id := range ids {
@@ -125,11 +125,11 @@ func Decode(ids []int32) string {
 	return string(b)
 }
 
-// EOS is the end of sequence: a token without text, outside the vocabulary.
+// EOS is the end of sequence, a token without text outside the vocabulary.
 const EOS = int32(Size)
 
-// Output is the k-th token of the answer to a prompt with the given seed:
-// the same prompt gets the same answer, as greedy decoding would give.
+// Output returns the k-th token of the answer to a prompt with the given seed. The
+// same prompt gets the same answer, as with greedy decoding.
 func Output(seed uint64, k int) int32 {
 	z := seed + uint64(k+1)*0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9

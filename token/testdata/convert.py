@@ -1,4 +1,4 @@
-"""Writes the tokenizer.json of Unigram models that packages carry as SentencePiece files: convert.py OUT MODEL..."""
+"""Writes a tokenizer.json for Unigram models published as SentencePiece files: convert.py OUT MODEL..."""
 import os
 import sys
 
@@ -12,7 +12,7 @@ for path in paths:
         proto.ParseFromString(f.read())
     pieces = [(p.piece, p.score) for p in proto.pieces]
     ids = {p: i for i, (p, _) in enumerate(pieces)}
-    albert = "[CLS]" in ids  # which lowers case
+    albert = "[CLS]" in ids  # ALBERT lowercases
     begin, end = ("[CLS]", "[SEP]") if albert else ("<cls>", "<sep>")
     t = Tokenizer(models.Unigram(pieces, proto.trainer_spec.unk_id, False))
     t.normalizer = normalizers.Sequence([

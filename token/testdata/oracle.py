@@ -1,4 +1,4 @@
-"""Answers, one JSON line for each JSON line, with what the reference implementations make of texts."""
+"""Answers each JSON line with one JSON line: the ids of the reference implementations for a text."""
 import json
 import sys
 import time
@@ -55,7 +55,7 @@ def tik_token(request):
         with open(request["file"], "rb") as f:
             return {base64.b64decode(token): int(rank) for token, rank in (line.split() for line in f if line.strip())}
 
-    # The patterns and special tokens are the reference's own; only the ranks it would download come from the file.
+    # The patterns and special tokens are the reference's own. Only the ranks, which it would download, come from the file.
     openai_public.load_tiktoken_bpe = ranks
     openai_public.data_gym_to_mergeable_bpe_ranks = ranks
     if "pattern" in request:

@@ -1,4 +1,4 @@
-"""Makes vocabularies of the kinds that no package carries ready-made: train.py OUT TOKENIZER_JSON BERT_VOCAB."""
+"""Trains vocabularies of kinds that no package contains: train.py OUT TOKENIZER_JSON BERT_VOCAB."""
 import base64
 import glob
 import io
@@ -15,7 +15,7 @@ out, source, bert_vocab = sys.argv[1:]
 os.makedirs(out, exist_ok=True)
 random.seed(1)
 
-# Words of many languages out of a large vocabulary, and the prose in the standard library.
+# Words of many languages from a large vocabulary, and prose from the standard library.
 words = [t.replace("▁", " ").strip() for t in json.load(open(source))["model"]["vocab"]]
 words = [w for w in words if w and len(w) < 20]
 lines = [" ".join(random.choices(words, k=12)) for _ in range(30000)]
@@ -57,7 +57,7 @@ t5.post_processor = processors.TemplateProcessing(single="$A </s>", pair="$A </s
 t5.add_special_tokens(["<unk>", "<s>", "</s>"] + [AddedToken(f"<extra_id_{i}>", lstrip=True) for i in range(5)])
 save("t5", t5)
 
-# XLM-R as newer files have it.
+# XLM-R in the format of newer files.
 xlmr = Tokenizer(models.Unigram(pieces, proto.trainer_spec.unk_id, False))
 xlmr.normalizer = normalizers.Sequence([normalizers.Precompiled(proto.normalizer_spec.precompiled_charsmap), normalizers.Strip(),
                                         normalizers.Replace(Regex(" {2,}"), "▁")])
@@ -151,13 +151,13 @@ merged.train_from_iterator(lines, trainers.WordPieceTrainer(vocab_size=4000, spe
 merged.decoder = decoders.WordPiece(cleanup=False)
 save("wordpiece_merged", merged)
 
-# Pre-tokenizers that no model in common use has, and the decoder of models that hear.
+# Pre-tokenizers no common model uses, and the decoder of speech recognition models (CTC).
 scripts = Tokenizer(models.BPE(unk_token="<unk>"))
 scripts.pre_tokenizer = pre_tokenizers.UnicodeScripts()
 scripts.train_from_iterator(lines, trainers.BpeTrainer(vocab_size=6000, special_tokens=["<unk>"]))
 save("unicode_scripts", scripts)
 
-# One token for each character and each pair of characters: any cut within them shows.
+# One token for each character and each pair of characters, to make every cut visible.
 fixed = Tokenizer(models.BPE(unk_token="<unk>"))
 fixed.pre_tokenizer = pre_tokenizers.FixedLength(3)
 fixed.train_from_iterator(lines, trainers.BpeTrainer(vocab_size=6000, special_tokens=["<unk>"]))
@@ -174,7 +174,7 @@ for cleanup in (True, False):
     ctc.add_tokens([" 's", " n't"])
     save(f"ctc_{cleanup}".lower(), ctc)
 
-# Bytes first, and then cuts between the characters that stand for them.
+# ByteLevel first, then cuts between the byte-level characters.
 middle = Tokenizer(models.BPE())
 middle.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.ByteLevel(add_prefix_space=False), pre_tokenizers.Split(Regex("[ĠÃ]"), "isolated"),
                                                 pre_tokenizers.Digits(individual_digits=True)])

@@ -1,4 +1,4 @@
-"""Writes cases.json: small templates and what Python's jinja2 makes of them. Run: python cases.py > cases.json"""
+"""Writes cases.json: small templates with the output of Python's jinja2. Run: python cases.py > cases.json"""
 import datetime
 import json
 import sys

@@ -1,10 +1,10 @@
-/* ---------- what every script here uses: the report's own, and those of tacho ui ---------- */
+/* ---------- helpers for the scripts of the report and of tacho ui ---------- */
 const $ = (id) => document.getElementById(id);
 const esc = (s) => String(s).replace(/[&<>"']/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }[c]));
 const each = (list, f) => list.map(f).join('');
 const sumOf = (list, f) => list.reduce((sum, one) => sum + f(one), 0);
 const meanOf = (values) => (values.length ? sumOf(values, (v) => v) / values.length : null);
-/* Sets the inside of an element. The page's policy takes no style attributes, so colours and widths stand in data-css. */
+/* Sets the contents of an element. The page's policy forbids style attributes, so colours and widths are in data-css. */
 function put(el, html) {
   el.innerHTML = html;
   for (const one of el.querySelectorAll('[data-css]')) { one.style.cssText = one.dataset.css; delete one.dataset.css; }

@@ -1,5 +1,5 @@
 /* ---------- 3a. distributions ---------- */
-/* The longest value stands at 1, or among the nines at what n values can tell: a curve ends where its data ends. */
+/* The maximum is at share 1, or at 1 - 0.5/n on the axis of nines, because n values cannot resolve more. */
 function sharesOf(d) {
   const { values } = d.curve, last = values.length - 1;
   return values.map((v, i) => [v, i < last ? D.shares[i] : state.shape === 'nines' ? 1 - 0.5 / d.n : 1]);
@@ -30,9 +30,9 @@ function distribution(key) {
   figure('dist-charts', {
     name, title: () => term(name), has: () => all().length > 0,
     note: () => (several() ? each(shown().filter((r) => picked(r)[key]), (r) => `<span class="line">${swatch(runInk(r), esc(r.name))}: p50 ${time(picked(r)[key].p50)} · p99 ${time(picked(r)[key].p99)}</span>`) : picked(first())[key] ? three(picked(first())[key]) : ''),
-    say: () => `${strongest().map((l) => `${fullName(l)}: ${three(l[key])}, longest ${time(l[key].max)}`).join('; ')}.`,
+    say: () => `${strongest().map((l) => `${fullName(l)}: ${three(l[key])}, max ${time(l[key].max)}`).join('; ')}.`,
     draw(w) {
-      const s = scales(w), yUnit = isHistogram() ? `share of the values, ${state.axis === 'log' ? '16 bins a decade' : 'by bins of 15 %'}` : 'share at or below';
+      const s = scales(w), yUnit = isHistogram() ? `% of values, ${state.axis === 'log' ? '16 bins per decade' : 'bins of 15 %'}` : `% of ${key === 'itl' ? 'gaps' : 'requests'} ≤ x`;
       return svg(w, H, axes({ ...s, xs: s.x.ticks(w / 44), ys: ys() || s.y.ticks(4), xUnit: `ms${state.axis === 'log' ? ', log' : ''}`, yUnit, yText: (v) => `${+(v * 100).toFixed(2)}%` })
         + (isHistogram() ? '' : each(shown(), (r) => faint(r, s))) + each(strongest(), (l) => strong(l, s, w)));
     },
@@ -52,12 +52,12 @@ const bars = (d, s, c) => each(heights(d).filter((h) => h[2] && s.x(h[1]) > s.le
 });
 function percentileDot(s, d, p, colour, w, all) {
   const name = `p${p}`, x = s.x(d[name]), y = s.y(p / 100);
-  const end = x > w - 31 || all.some((o) => o !== d && o[name] > d[name]); // to the left of the dot when another run's dot is to the right
+  const end = x > w - 31 || all.some((o) => o !== d && o[name] > d[name]); // label to the left of the dot if another run's dot is to the right
   const sure = d.sure[name] || [], tip = keyed([[name, time(d[name])], ...(sure.length ? [['95 % interval, steady state', sure.map(time).join(' – ')]] : [])]);
   return (sure.length ? sureBar(s, sure, y, colour) : '') + `<circle class="percentile" data-tip="${esc(tip)}" data-value="${d[name]}" cx="${r1(x)}" cy="${r1(y)}" r="3.5" data-css="stroke:${colour}"/>`
     + text(x + (end ? -8 : 8), y + 4, name, 'strong halo', end ? 'end' : 'start', `fill:${colour}`);
 }
-function sureBar(s, sure, y, colour) { // what the percentile lies between, 95 times of 100
+function sureBar(s, sure, y, colour) { // the 95 % confidence interval of the percentile
   const [a, b] = sure.map((v) => Math.min(s.right, Math.max(s.left, s.x(v))));
   return `<path class="error" d="M${r1(a)} ${r1(y)}H${r1(b)}M${r1(a)} ${r1(y - 3)}v6M${r1(b)} ${r1(y - 3)}v6" data-css="stroke:${colour}"/>`;
 }

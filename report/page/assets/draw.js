@@ -11,13 +11,13 @@ const tick = (x) => (+x.toPrecision(6)).toLocaleString('en', { maximumFractionDi
 const short = (x) => (Math.abs(x) >= 1e6 ? `${tick(x / 1e6)}M` : Math.abs(x) >= 1e4 ? `${tick(x / 1e3)}k` : tick(x)); // on an axis
 const count = (x) => (x == null ? '–' : x.toLocaleString('en'));
 const time = (ms) => (ms == null ? '–' : Math.abs(ms) >= 999.5 ? `${num(ms / 1000)} s` : `${num(ms)} ms`);
-const about = (ms) => `≈ ${time(+ms.toPrecision(2)).replace(/\.0+(?= )|(\.[1-9])0(?= )/, '$1')}`; // the gaps of the timeline are kept to within 17 %
+const about = (ms) => `≈ ${time(+ms.toPrecision(2)).replace(/\.0+(?= )|(\.[1-9])0(?= )/, '$1')}`; // gaps in the timeline are accurate to 17 %
 const percent = (share) => (share == null ? '–' : `${num(share * 100)} %`);
 
 let inks = new Map();
 const probe = document.body.appendChild(document.createElement('i'));
 probe.hidden = true;
-function ink(name) { // a colour of style.css as rgb(), for the theme in force
+function ink(name) { // a colour of style.css as rgb() in the current theme
   if (!inks.has(name)) { probe.style.color = `var(--${name})`; inks.set(name, getComputedStyle(probe).color); }
   return inks.get(name);
 }
@@ -30,6 +30,9 @@ function loadInk(l) { // faint is low load, strong is high load
   const k = `run${l.run.k % PALETTE}`, n = l.run.levels.length;
   return mix(ink(`${k}-low`), ink(`${k}-high`), n > 1 ? l.i / (n - 1) : 1);
 }
+/* The style of a statistic in the charts of one run: p50, p95, p99 and good differ in dash and colour. */
+const STYLES = { p50: ['', 's-p50'], served: ['', 's-p50'], p95: ['dash1', 's-p95'], p99: ['dash2', 's-p99'], good: ['dash1', 's-good'] };
+function styleOf(name) { const [dash, ink] = STYLES[name] || STYLES.p50; return { dash, ink }; }
 const swatch = (colour, label) => `<span><span class="swatch" data-css="background:${colour}"></span> ${label}</span>`;
 
 /* ---------- scales and axes ---------- */
@@ -49,7 +52,7 @@ function log(d0, d1, r0, r1) {
   f.back = (p) => Math.exp(g.back(p));
   f.ticks = (n) => {
     const round = [[1, 2, 5], [1, 3], [1]].map((ks) => decades(d0, d1, ks)).find((t) => t.length <= n) || decades(d0, d1, [1]);
-    return round.length > 1 ? round : linear(d0, d1, r0, r1).ticks(Math.min(n, 4)); // all within one step
+    return round.length > 1 ? round : linear(d0, d1, r0, r1).ticks(Math.min(n, 4)); // all ticks fall into one step
   };
   return f;
 }
@@ -73,7 +76,7 @@ function range(values, isLog) {
 }
 
 const r1 = (v) => Math.round(v * 10) / 10;
-/* A line through points; where a value is missing the line breaks: nothing is drawn that was not measured. */
+/* A line through points. The line breaks at a missing value, because only measured values are drawn. */
 function path(points, x, y) {
   let d = '', pen = false;
   for (const [a, b] of points) {
@@ -84,7 +87,7 @@ function path(points, x, y) {
 function cloud(points, x, y, colour, size) { // many dots as one path
   return `<path class="cloud" d="${each(points, ([a, b]) => `M${r1(x(a))} ${r1(y(b))}h0`)}" data-css="stroke:${colour};stroke-width:${size}"/>`;
 }
-function area(points, x, y) { // between two values of each point
+function area(points, x, y) { // filled between two values of each point
   const whole = points.filter((p) => p[1] != null && p[2] != null);
   if (whole.length < 2) return '';
   return `${path(whole.map((p) => [p[0], p[2]]), x, y)}${path([...whole].reverse(), x, y).replace('M', 'L')}Z`;
@@ -94,7 +97,7 @@ const text = (x, y, s, cls = '', anchor = 'start', css = '') => `<text x="${r1(x
 const curve = (d, colour, cls = '', opacity = 1) => `<path class="curve ${cls}" d="${d}" data-css="stroke:${colour};opacity:${opacity}"/>`;
 const svg = (w, h, body) => `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${w} ${h}" width="${w}" height="${h}" aria-hidden="true">${body}<g class="mark"></g></svg>`;
 
-/* Grid lines and labels; units stand at the end of each axis, never turned. */
+/* Grid lines and labels. Units are at the end of each axis, never rotated. */
 function axes({ x, y, left, right, upper, lower, xs, ys, xUnit = '', yUnit = '', yText = short, xText = short }) {
   const sane = (ts, f, gap) => { let last = -1e9; return ts.filter((t) => { const at = f(t), far = Math.abs(at - last) >= gap; if (far) last = at; return far; }); };
   return each(sane(ys, y, 11), (t) => line(left, y(t), right, y(t), 'grid-line') + text(left - 6, y(t) + 4, yText(t), '', 'end'))
@@ -102,10 +105,10 @@ function axes({ x, y, left, right, upper, lower, xs, ys, xUnit = '', yUnit = '',
     + each(sane(xs, x, 6 + 6 * most(xs.map((t) => xText(t).length))), (t) => line(x(t), lower, x(t), lower + 4, 'axis-line') + text(x(t), lower + 16, xText(t), '', 'middle'))
     + text(0, upper - 10, yUnit, 'unit') + text(right, lower + 31, xUnit, 'unit', 'end');
 }
-/* Labels at the ends of lines, moved apart so that none stands on another. */
+/* Labels at the ends of lines, moved apart so that they do not overlap. */
 function endLabels(labels, upper, lower, width) {
   const fits = (one) => one.x + 6 * one.text.length < width;
-  const list = labels.map((one) => ({ ...one, y: one.y - (fits(one) ? 0 : 13) })).sort((p, q) => p.y - q.y); // one that does not fit stands above its line
+  const list = labels.map((one) => ({ ...one, y: one.y - (fits(one) ? 0 : 13) })).sort((p, q) => p.y - q.y); // a label that does not fit goes above its line
   list.forEach((one, i) => { if (i) one.y = Math.max(one.y, list[i - 1].y + 11); });
   const over = list.length ? list.at(-1).y - lower : 0;
   if (over > 0) for (let i = list.length - 1; i >= 0; i--) list[i].y = Math.min(list[i].y, i === list.length - 1 ? lower : list[i + 1].y - 11);

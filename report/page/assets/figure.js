@@ -1,6 +1,6 @@
 /* ---------- figures ---------- */
 /* A figure is {name, title, note?, has?(), keys?(), draw(width) -> svg text, table() -> {head, rows}, hover?(x, y, width) -> {tip, mark}}.
-   One with a canvas has paint(width) instead of draw, and sets its canvas up in setUp(figure). */
+   A figure with a canvas has paint(width) instead of draw, and creates its canvas in setUp(figure). */
 const figures = [];
 function figure(where, f) {
   const el = document.createElement('figure');
@@ -8,17 +8,18 @@ function figure(where, f) {
   const actions = [['data', 'Show data'], ['svg', 'Save SVG'], ['png', 'Save PNG'], ['csv', 'Save CSV']];
   put(el, `<figcaption><div></div><details class="menu"><summary aria-label="Data and export of ${esc(f.name)}" title="Data and export">•••</summary>
     <div>${each(actions, ([k, label]) => `<button data-do="${k}">${label}</button>`)}</div></details></figcaption>
-    ${f.keys ? '<div class="keys"></div>' : ''}<div class="plot" role="img"${f.hover ? ' tabindex="0"' : ''}></div><div class="data" hidden tabindex="0" role="region" aria-label="Data of ${esc(f.name)}"></div>`);
+    ${f.keys ? '<div class="keys"></div>' : ''}<div class="plot${f.zooms ? ' zooms' : ''}" role="img"${f.hover ? ' tabindex="0"' : ''}></div>${f.below ? '<div class="below" aria-live="polite"></div>' : ''}<div class="data" hidden tabindex="0" role="region" aria-label="Data of ${esc(f.name)}"></div>`);
   Object.assign(f, { el, plot: el.querySelector('.plot'), caption: el.querySelector('figcaption > div'), data: el.querySelector('.data') });
   el.dataset.figure = f.name;
   $(where).append(el);
   el.querySelector('.menu').addEventListener('click', (e) => act(f, e.target.dataset.do));
   if (f.hover) hoverable(f);
+  if (f.zooms) zoomable(f);
   if (f.setUp) f.setUp(f);
   figures.push(f);
 }
 function hoverable(f) {
-  let at = null; // where the keyboard's cross-hair stands, as a share of the width
+  let at = null; // position of the keyboard's cross-hair, as a share of the width
   const leave = () => { mark(f, ''); hideTip(); };
   f.plot.addEventListener('pointermove', (e) => { const box = f.plot.getBoundingClientRect(); point(f, e.clientX - box.left, e.clientY - box.top); });
   f.plot.addEventListener('pointerleave', leave);
@@ -44,7 +45,8 @@ function render(f) {
   put(f.caption, `<b>${value(f.title)}</b><span class="note">${value(f.note) || ''}</span>`);
   if (f.keys) put(f.el.querySelector('.keys'), f.keys());
   if (f.setUp) f.paint(width); else put(f.plot, f.draw(width));
-  f.plot.setAttribute('aria-label', `${f.name}. ${f.say ? f.say() : ''} The numbers are in the table behind “Show data”.`);
+  if (f.below) put(f.el.querySelector('.below'), f.below());
+  f.plot.setAttribute('aria-label', `${f.name}. ${f.say ? f.say() : ''} “Show data” lists the numbers.`);
   if (!f.data.hidden) put(f.data, plainTable(f.table()));
 }
 const MOST_ROWS = 500;
@@ -52,10 +54,10 @@ function plainTable({ head, rows }) {
   const cell = (c) => `<td>${esc(typeof c === 'number' ? num(c) : c ?? '–')}</td>`;
   return `<table><thead><tr>${each(head, (h) => `<th scope="col">${esc(h)}</th>`)}</tr></thead>
     <tbody>${each(rows.slice(0, MOST_ROWS), (r) => `<tr>${each(r, cell)}</tr>`)}</tbody></table>
-    ${rows.length > MOST_ROWS ? `<p class="foot">The first ${count(MOST_ROWS)} of ${count(rows.length)}; the CSV has all.</p>` : ''}`;
+    ${rows.length > MOST_ROWS ? `<p class="foot">The first ${count(MOST_ROWS)} of ${count(rows.length)}; the CSV has all rows.</p>` : ''}`;
 }
 const perLevel = (head, row) => ({ head: ['run', 'level', ...head], rows: levelsShown().map((l) => [l.run.name, shortName(l), ...row(l)]) });
-function csvText({ head, rows }) { // a text that a spreadsheet would take for a formula gets an apostrophe
+function csvText({ head, rows }) { // an apostrophe keeps a spreadsheet from running a text as a formula
   const plain = (c) => (typeof c === 'string' && /^[=+\-@\t\r]/.test(c) && !/^[-+]?[\d.,]+$/.test(c) ? `'${c}` : String(c ?? ''));
   const cell = (c) => { const s = plain(c); return /[",\r\n]/.test(s) ? `"${s.replace(/"/g, '""')}"` : s; };
   return `${[head, ...rows].map((r) => r.map(cell).join(',')).join('\n')}\n`;
@@ -76,12 +78,12 @@ function save(blob, name) {
   a.href = URL.createObjectURL(blob); a.download = name; a.click();
   setTimeout(() => URL.revokeObjectURL(a.href), 10000);
 }
-function asSVG(canvas) { // what is drawn in pixels, as a picture inside an SVG
+function asSVG(canvas) { // a canvas as an image inside an SVG
   const holder = document.createElement('div');
   put(holder, `${svg(canvas.clientWidth, canvas.clientHeight, `<image href="${canvas.toDataURL()}" width="${canvas.clientWidth}" height="${canvas.clientHeight}"/>`)}`);
   return holder.firstChild;
 }
-/* The chart's SVG with its styles written into it and its title on top, so that it reads alone. */
+/* The chart's SVG with inlined styles and its title, so that the file is self-contained. */
 const KEPT = ['fill', 'stroke', 'stroke-width', 'stroke-dasharray', 'stroke-linecap', 'stroke-linejoin', 'opacity', 'font', 'paint-order'];
 function standalone(f) {
   const from = f.setUp ? asSVG(f.plot.querySelector('canvas')) : f.plot.querySelector('svg'), copy = from.cloneNode(true), all = from.querySelectorAll('*');
@@ -96,7 +98,7 @@ function standalone(f) {
   copy.prepend(paper, title);
   return new XMLSerializer().serializeToString(copy);
 }
-function picture(source, done) { // twice as fine as the screen, for slides
+function picture(source, done) { // at twice the resolution of the screen, for slides
   const img = new Image();
   img.onload = () => {
     const c = document.createElement('canvas');

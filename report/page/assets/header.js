@@ -1,4 +1,4 @@
-/* ---------- 1. can I trust it, what is the answer, how was it got ---------- */
+/* ---------- 1. verdict, conclusion and setup ---------- */
 const WORST = ['INVALID', 'DEGRADED', 'PREDICTED', 'NOT JUDGED', 'VALID'];
 const verdictOf = (run) => WORST.find((v) => run.levels.some((l) => l.verdict === v)) || 'VALID';
 const badge = (v) => `<span class="badge ${WORST.includes(v) ? v.replace(' ', '-') : ''}">${{ VALID: '✓', PREDICTED: '≈', 'NOT JUDGED': '?' }[v] || '!'} ${esc(v)}</span>`;
@@ -6,9 +6,10 @@ function header() {
   const run = first(), title = several() ? shown().map((r) => r.name).join(' · ') : [run.about.model || run.name, run.about.label].filter(Boolean).join(' · ');
   put($('top'), `<div class="bar"><h1>${esc(title)}</h1>${several() ? '' : badge(verdictOf(run))}<div class="controls" id="top-controls"></div></div>
     ${several() ? each(shown(), answerOfMany) : each(run.conclusion.text, (s) => `<p class="answer">${esc(s)}</p>`)}
-    ${reasonList()}
-    ${several() ? factTable() : `<dl class="facts">${each(factsOf(run), ([k, v]) => `<div><dt>${k}</dt><dd>${esc(v)}</dd></div>`)}</dl>`}
+    ${reasonList()}`);
+  put($('about'), `${several() ? factTable() : `<dl class="facts">${each(factsOf(run), ([k, v]) => `<div><dt>${k}</dt><dd>${esc(v)}</dd></div>`)}</dl>`}
     ${each(shown().filter((r) => r.command), commandLine)}`);
+  headline();
   put($('top-controls'), (RUNS.length > 1 ? each(RUNS, runButton) : '')
     + `<button class="btn" id="theme-button">Theme: ${document.documentElement.dataset.theme || 'auto'}</button>`);
   document.title = `tacho: ${title}`;
@@ -17,19 +18,19 @@ const answerOfMany = (run) => `<p class="answer many">${swatch(runInk(run), `<b>
 const runButton = (r) => `<button class="btn" data-run="${r.k}" aria-pressed="${shown().includes(r)}">${swatch(runInk(r), esc(r.name))}</button>`;
 const commandLine = (r) => `<div class="command"><code>${esc(r.command)}</code><button class="btn" data-copy="${esc(r.command)}">Copy</button></div>`;
 function reasonList() {
-  const word = (r) => esc((r.level || 'NOTE').toLowerCase()), same = new Map(); // what is said of several levels is said once, in the words of the last
+  const word = (r) => esc((r.level || 'NOTE').toLowerCase()), same = new Map(); // a reason at several levels appears once, with the text of the last level
   const say = (r, run, where) => { const key = `${run.k} ${r.level} ${r.code || r.text}`, before = same.get(key); same.set(key, { ...r, run, more: Boolean(before) && (before.more || before.text !== r.text), where: [...(before?.where || []), where] }); };
   for (const run of shown()) {
-    for (const r of run.notes || []) say(r, run, 'the run');
+    for (const r of run.notes || []) say(r, run, 'whole run');
     for (const l of run.levels) for (const r of l.reasons) say(r, run, nameOf(l));
-    if (run.left_out) say({ level: 'NOTE', text: `${count(run.left_out)} more levels have no room on this page; tacho report --format levels shows all` }, run, 'the run');
+    if (run.left_out) say({ level: 'NOTE', text: `${count(run.left_out)} more levels do not fit on this page; tacho report --format levels shows all levels` }, run, 'whole run');
   }
   const rank = (r) => ['INVALID', 'DEGRADED', 'NOTE'].indexOf(r.level), place = (r) => (r.where.length > 2 ? `${r.where.length} levels` : r.where.join(' and '));
   const all = [...same.values()].sort((p, q) => rank(p) - rank(q));
-  const lines = all.map((r) => `<li class="${word(r)}"><b>${word(r)}</b> at ${esc(several() ? `${r.run.name}, ` : '')}${esc(place(r))}${r.more ? `; at the last, ${esc(r.text)}` : `: ${esc(r.text)}`}</li>`);
-  const grave = Math.max(2, all.filter((r) => r.level !== 'NOTE').length);
+  const lines = all.map((r) => `<li class="${word(r)}"><b>${word(r)}</b> (${esc(several() ? `${r.run.name}, ` : '')}${esc(place(r))}${r.more ? `, last at ${esc(r.where.at(-1))}` : ''}): ${esc(r.text)}</li>`);
+  const grave = Math.min(2, all.filter((r) => r.level !== 'NOTE').length); // the rest is one click away
   return `<ul class="reasons">${lines.slice(0, grave).join('')}</ul>`
-    + (lines.length > grave ? `<details class="reasons"><summary>${lines.length - grave} more</summary><ul class="reasons">${lines.slice(grave).join('')}</ul></details>` : '');
+    + (lines.length > grave ? `<details class="reasons"><summary>${count(lines.length - grave)} ${grave ? 'more' : lines.length > 1 ? 'notes' : 'note'}</summary><ul class="reasons">${lines.slice(grave).join('')}</ul></details>` : '');
 }
 function factsOf(run) {
   const a = run.about, total = (key) => sumOf(run.levels, (l) => l.s[key]);
@@ -40,7 +41,7 @@ function factsOf(run) {
     ...(a.metadata || []).map((f) => [esc(f.name), f.value]),
   ].filter(([, v]) => v);
 }
-function factTable() { // of several runs: a column each
+function factTable() { // one column per run
   const names = [...new Set(shown().flatMap((r) => factsOf(r).map(([k]) => k)))], lists = shown().map((r) => new Map(factsOf(r)));
   const cell = (name) => (m) => `<td>${esc(m.get(name) ?? '–')}</td>`;
   return `<div class="scroll facts"><table><thead><tr><th></th>${each(shown(), (r) => `<th scope="col">${swatch(runInk(r), esc(r.name))}</th>`)}</tr></thead>

@@ -1,47 +1,48 @@
 /* ---------- wiring ---------- */
 function controls() {
-  const own = (r, more = '') => (several() ? swatch(runInk(r), esc(r.name) + more) : ''), asked = byPlace() || comparable();
+  const own = (r, more = '') => (several() ? swatch(runInk(r), esc(r.name) + more) : ''), hasLoad = byPlace() || comparable();
   $('sweep').hidden = !manyLevels();
+  document.documentElement.classList.toggle('single', !manyLevels());
   put($('sweep-controls'), each(shown(), (r) => own(r))
-    + seg('x axis', [['asked', 'asked', !asked], ['served', 'served'], ['flight', 'in flight', !hasFlight()]], 'x', xKind()) + seg('latency axis', [[true, 'log'], [false, 'linear']], 'log'));
+    + seg('x axis', [['load', 'load', !hasLoad], ['served', 'served'], ['flight', 'in flight', !hasFlight()]], 'x', xKind()) + seg('latency axis', [[true, 'log'], [false, 'linear']], 'log'));
   const label = (r) => `${own(r, ', ')}${esc([...new Set(r.levels.flatMap((l) => [...l.coords.keys()]))].map((o) => UNITS[o] || o).join(' · '))}`;
   const pickers = each(shown().filter((r) => r.levels.length > 1), (r) => seg(label(r), r.levels.map((l) => [keyOf(l), esc(shortName(l))]), 'pick', keyOf(picked(r))));
   put($('level-controls'), pickers + (seen().length ? seg('shape', SHAPES, 'shape') + seg('axis', [['log', 'log'], ['linear', 'linear']], 'axis') : ''));
   const names = [...new Set(shown().map((r) => nameOf(picked(r))))];
-  $('h-level').textContent = !manyLevels() ? 'Latencies' : names.length > 2 ? 'One level of each' : `At ${names.join(' and ')}`;
-  const alike = shown().slice(1).filter((r) => !comparable() || askedOf(picked(r)) === askedOf(picked(first())));
+  $('h-level').textContent = !manyLevels() ? 'Latencies' : names.length > 2 ? 'One level per run' : `At ${names.join(' and ')}`;
+  const alike = shown().slice(1).filter((r) => !comparable() || loadValue(picked(r)) === loadValue(picked(first())));
   put($('level-line'), inWords(picked(first())) + each(alike, (r) => `<br>${against(picked(first()), picked(r))}`));
 }
 function inWords(l) {
   const parts = [`${num(l.rps)} requests/s served`];
   if (l.tokens) parts.push(`${num(l.tokens)} output tokens/s`);
-  if (l.flight != null) parts.push(`${num(l.flight)} ${term('in flight')} on average and ${count(l.peak)} at most`);
-  const where = l.s.where, said = [balance(l), where?.sentence, where?.tail].filter(Boolean).map((s) => ` ${esc(s)}`).join('');
+  if (l.flight != null) parts.push(`${num(l.flight)} ${term('in flight')} on average, peak ${count(l.peak)}`);
+  const where = l.s.where, said = [steadyWindow(l), where?.sentence, where?.tail].filter(Boolean).map((s) => ` ${esc(s)}`).join('');
   return `${several() ? `${swatch(runInk(l.run), `<b>${esc(l.run.name)}</b>: `)}` : ''}${parts.join(', ')}.${said}`;
 }
-function balance(l) { // when it was in balance, and what it gave then; or why never
+function steadyWindow(l) { // the steady window and its throughput, or why there is none
   const w = l.steady, why = l.s.steady_state?.why_not;
-  if (!w) return why ? `It was never in balance: ${why}.` : '';
-  return `In balance from ${num(w.start_s)} to ${num(w.end_s)} s with ${percent(w.share)} of the requests: ${num(w.requests_per_s)} requests/s.`;
+  if (!w) return why ? `No steady window: ${why}.` : '';
+  return `Steady window from ${num(w.start_s)} to ${num(w.end_s)} s with ${percent(w.share)} of the requests: ${num(w.requests_per_s)} requests/s.`;
 }
-/* The comparison in words, with the verdicts of tacho compare: what the test does not tell from random variation is no difference. */
+/* The comparison in words, with the verdicts of tacho compare: an insignificant difference counts as none. */
 const CHANGES = { request_throughput: ['requests/s served', 'as many', 'fewer'], ...Object.fromEntries(LATENCIES.map((k) => [`${k}.mean`, [`mean ${k.toUpperCase()}`, 'as long', 'shorter']])) };
 function inChange({ name, times, verdict }) {
-  const [what, more, less] = CHANGES[name], by = num(Math.max(times, 1 / times)) === '1.00' ? 'the same to 0.5 %' : times > 1 ? `${num(times)} × ${more}` : `${num(1 / times)} × ${less}`;
+  const [what, more, less] = CHANGES[name], by = num(Math.max(times, 1 / times)) === '1.00' ? 'the same within 0.5 %' : times > 1 ? `${num(times)} × ${more}` : `${num(1 / times)} × ${less}`;
   return `${what} ${verdict === '~' ? 'without a significant difference' : verdict === 'no test' ? `${by} (no test)` : `<b>${by}</b>`}`;
 }
 function against(l, o) {
   const rows = l.run.k === 0 && o.against?.levels.includes(l.i) ? o.against.rows : [];
-  if (!rows.length) return inWords(o); // compare has no such pair
-  return `Against that, ${swatch(runInk(o.run), `<b>${esc(o.run.name)}</b>`)} at ${esc(nameOf(o))}: ${rows.map(inChange).join(', ')}.`;
+  if (!rows.length) return inWords(o); // the levels were not compared
+  return `In comparison, ${swatch(runInk(o.run), `<b>${esc(o.run.name)}</b>`)} at ${esc(nameOf(o))}: ${rows.map(inChange).join(', ')}.`;
 }
-const nothing = () => !RUNS.some((r) => r.levels.length); // was measured
+const nothing = () => !RUNS.some((r) => r.levels.length); // true if nothing was measured
 function draw() { header(); if (nothing()) return; controls(); levelTable(); failureTable(); behind(); figures.forEach(render); }
-function pick(key) { const [r, i] = key.split(':').map(Number); state.picked[r] = i; state.whose = r; resetView(); draw(); }
+function pick(key) { const [r, i] = key.split(':').map(Number); state.picked[r] = i; state.whose = r; pinned = null; resetView(); draw(); setLink(); }
 function set(key, value) {
   if (key === 'pick') { pick(value); return; }
   state[key] = value;
-  if (['packed', 'whose'].includes(key)) resetView();
+  if (['packed', 'whose', 'only'].includes(key)) resetView();
   draw();
 }
 function toggle(k) {
@@ -49,18 +50,20 @@ function toggle(k) {
   resetView(); draw();
 }
 function theme(name) { if (name) document.documentElement.dataset.theme = name; else delete document.documentElement.dataset.theme; inks = new Map(); }
-const refocus = (selector) => document.querySelector(selector)?.focus(); // what was pressed has been drawn anew
+const refocus = (selector) => document.querySelector(selector)?.focus(); // the pressed element has been drawn again
 function copy(el) {
   navigator.clipboard?.writeText(el.dataset.copy).then(() => { el.textContent = 'Copied'; }, () => getSelection().selectAllChildren(el.previousElementSibling));
 }
 const THEMES = ['', 'light', 'dark'];
-const CLICKS = { // what a click on each kind of thing does
+const CLICKS = { // click handlers by selector
   '[data-run]': (el) => { const k = +el.dataset.run; toggle(k); refocus(`[data-run="${k}"]`); },
   '#theme-button': () => { theme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme || '') + 1) % 3]); draw(); refocus('#theme-button'); },
   '.seg button': (el) => { const { key } = el.closest('.seg').dataset, { value } = el.dataset; set(key, JSON.parse(value)); refocus(`.seg[data-key="${key}"] button[data-value="${CSS.escape(value)}"]`); },
   '[data-copy]': copy,
   '[data-sort]': (el) => { const col = +el.dataset.sort; order = { col, up: order.col === col ? !order.up : true }; levelTable(); refocus(`[data-sort="${col}"]`); },
-  '[data-zoom]': (el) => { const k = +el.dataset.zoom; if (k) { zoom('t', k, 0.5); zoom('r', k, 0.5); } else resetView(); const f = figures.find((v) => v.setUp); f.paint(f.plot.clientWidth); },
+  '[data-zoom]': (el) => { const k = +el.dataset.zoom; if (k) { zoom('t', k, 0.5); zoom('r', k, 0.5); } else resetView(); showView(); },
+  '[data-pin]': (el) => { const step = el.dataset.pin; pinNext(+step); refocus(`[data-pin="${step}"]`); },
+  '[data-unpin]': () => { unpin(); refocus('[data-figure="Timeline of requests"] canvas'); },
   '[data-pick]': (el) => { if (el.type !== 'radio') pick(el.dataset.pick); },
 };
 function clicks(e) {
@@ -82,23 +85,23 @@ document.addEventListener('keydown', (e) => { if (e.key === 'Escape') { hideTip(
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { inks = new Map(); draw(); });
 let wide = innerWidth;
 addEventListener('resize', () => { if (innerWidth !== wide) { wide = innerWidth; draw(); } });
-let before = null; // a page is printed light, at the width of paper
-addEventListener('beforeprint', () => { before = document.documentElement.dataset.theme || ''; theme('light'); draw(); });
-addEventListener('afterprint', () => { if (before != null) { theme(before); before = null; draw(); } });
+let before = null; // pages are printed in the light theme, at the width of the paper
+addEventListener('beforeprint', () => { before = document.documentElement.dataset.theme || ''; document.documentElement.classList.add('printing'); theme('light'); draw(); });
+addEventListener('afterprint', () => { if (before != null) { document.documentElement.classList.remove('printing'); theme(before); before = null; draw(); } });
 
-const flags = new Map(location.hash.slice(1).split('&').map((s) => s.split('='))); // #dark, #light, #level=40, joined by &
-if (flags.has('dark') || flags.has('light')) theme(flags.has('dark') ? 'dark' : 'light');
 if (RUNS.length > 1) pickAlike();
-if (flags.has('level')) RUNS.forEach((r) => { const i = r.levels.findIndex((l) => shortName(l) === flags.get('level')); if (i >= 0) state.picked[r.k] = i; });
+if (!nothing()) followLink(); // after pickAlike
+addEventListener('hashchange', () => { if (nothing() || !/level=|request=/.test(location.hash)) return; followLink(); resetView(); draw(); showLinked(); });
 if (nothing()) {
   header();
   for (const part of document.querySelectorAll('main section')) part.hidden = true;
 } else {
-  sweep('Throughput', 'Throughput', () => `Requests/s served${levelsShown().some((l) => l.good != null) ? ', and those that kept every objective' : ''}`, 'requests/s', [{ get: (l) => l.rps }, { get: (l) => l.good, label: 'good', apart: true }], true);
+  sweep('Throughput', () => 'Throughput', () => `Requests/s served${levelsShown().some((l) => l.good != null) ? ', and requests/s within the SLO' : ''}`, 'requests/s', [{ get: (l) => l.rps, label: 'served' }, { get: (l) => l.good, label: 'good', apart: true }], true);
   sweep('TTFT over load', () => term('TTFT'), sparse, 'ms', [...['p50', 'p99'].map((p) => ({ get: (l) => l.ttft?.[p], label: p, tail: p === 'p99', metric: 'ttft', sure: (l) => l.ttft?.sure[p], clock: (l) => l.ttft?.clock[p] }))]);
   sweep('TPOT over load', () => term('TPOT'), sparse, 'ms', [...['p50', 'p99'].map((p) => ({ get: (l) => l.tpot?.[p], label: p, tail: p === 'p99', metric: 'tpot', sure: (l) => l.tpot?.sure[p], clock: (l) => l.tpot?.clock[p] }))]);
   pareto();
   LATENCIES.forEach(distribution);
+  eachRequest();
   overTime();
   timeline();
   whereTimeGoes();
@@ -106,6 +109,7 @@ if (nothing()) {
   splits();
   resetView();
   draw();
+  showLinked();
 }
-$('foot').textContent = `${['tacho', RUNS[0]?.about.version].filter(Boolean).join(' ')}. Every number comes from the run; this file loads nothing. `
-  + 'Curves keep 200 quantiles and every extreme, pieces of time their least, p50, upper percentile and greatest; a gap of the timeline is kept to within 17 %, mostly 5 %.';
+$('foot').textContent = `${['tacho', RUNS[0]?.about.version].filter(Boolean).join(' ')}. All numbers come from the run; this file is self-contained. `
+  + 'Curves keep 200 quantiles and the extremes; time bins keep minimum, p50, an upper percentile and maximum; gaps in the timeline are accurate to 17 %, mostly 5 %.';

@@ -1,20 +1,20 @@
-/* ---------- 3e. what failed, what TTFT follows, who fared how ---------- */
+/* ---------- 3e. failures, TTFT by length or load, groups of requests ---------- */
 function failureTable() {
   const all = shown().flatMap((r) => (picked(r).s.failures || []).map((f) => [picked(r), f]));
   if (!all.length) { put($('failures'), ''); return; }
   const row = ([l, f]) => `<tr>${several() ? `<td>${esc(l.run.name)}</td>` : ''}<td class="bad">✕ ${esc([f.cause, f.status || '', f.phase || ''].filter(Boolean).join(' '))}</td>
     <td>${count(f.count)}</td><td>${percent(f.count / (l.s.completed + l.s.failed))}</td><td>${num(f.first_s)} s</td><td class="say">${esc(f.example)}</td></tr>`;
-  put($('failures'), `<table><thead><tr>${several() ? '<th scope="col">run</th>' : ''}<th scope="col">failed because</th><th scope="col">requests</th><th scope="col">share</th>
-    <th scope="col">first at</th><th scope="col" class="say">it said</th></tr></thead><tbody>${each(all, row)}</tbody></table>`);
+  put($('failures'), `<table><thead><tr>${several() ? '<th scope="col">run</th>' : ''}<th scope="col">cause</th><th scope="col">requests</th><th scope="col">share</th>
+    <th scope="col">first at</th><th scope="col" class="say">example</th></tr></thead><tbody>${each(all, row)}</tbody></table>`);
 }
 function follows() {
   const H = 286, varied = () => seen().some((l) => l.p.by_length?.length > 2);
   const points = (l) => firsts(l, varied() ? 'input' : 'ahead'), what = () => (varied() ? 'input tokens' : 'in flight when sent');
   const bands = (l) => (varied() ? l.p.by_length || [] : []), lineOf = (l, k) => bands(l).map((b) => [(b.from + b.to) / 2, b.ttft[k]]);
   figure('part-charts', {
-    name: 'What TTFT follows', title: () => `${term('TTFT')} against ${varied() ? 'input length' : 'requests in flight'}`, has: () => seen().some((l) => l.ttft && points(l).length > 1),
-    note: () => (varied() ? `Each dot is a request${seen().some((l) => l.p.every > 1) ? ' of the sample' : ''}; lines are p50 and p95 of all requests of about that length.`
-      : `Prompts have ${seen().every((l) => l.p.by_length) ? 'nearly ' : ''}one length, so length explains nothing here; instead, how many were in flight when it was sent.`),
+    name: 'TTFT by length or load', title: () => `${term('TTFT')} against ${varied() ? 'input length' : 'requests in flight'}`, has: () => seen().some((l) => l.ttft && points(l).length > 1),
+    note: () => (varied() ? `Each dot is a request${seen().some((l) => l.p.every > 1) ? ' of the sample' : ''}; lines are p50 and p95 of all requests of similar length.`
+      : `All prompts have ${seen().every((l) => l.p.by_length) ? 'nearly ' : ''}the same length, so the chart shows TTFT by requests in flight at sending.`),
     say: () => seen().flatMap((l) => bands(l).map((b) => `${num(b.from)} to ${num(b.to)} tokens: p50 ${time(b.ttft[1])}`)).join('; '),
     draw(w) {
       const all = seen().flatMap(points), b = { left: 46, right: w - 12, upper: 24, lower: H - 36 }, top = (k) => above(most(all.map((p) => p[k]), 1) * 1.02);
@@ -26,7 +26,7 @@ function follows() {
   });
 }
 
-/* The parts of a level: by turn, by label, by server. */
+/* The groups of a level: by turn, by label, by server. */
 function groupsOf(l) {
   const ends = (l.s.endpoints || []).map((e) => ({ by: 'endpoint', value: e.endpoint, ...e, output_tokens: e.output_tokens }));
   return [...(l.s.groups || []), ...ends];
@@ -38,7 +38,7 @@ function splits() {
   const rows = () => shown().flatMap((r) => groupsOf(picked(r)).filter((g) => g.by === splitBy()).map((g) => ({ g, l: picked(r) })));
   const of = (g, key) => statsOf(g.metrics, key), shownKey = () => (rows().some(({ g }) => of(g, 'ttft')) ? 'ttft' : 'e2el');
   figure('part-charts', {
-    name: 'Splits', title: () => `${term(shownKey().toUpperCase())} by ${esc(splitBy())}`, note: 'From p50 (dot) to p99 (bar’s end). All figures are behind •••.', has: () => splitKinds().length > 0,
+    name: 'Splits', title: () => `${term(shownKey().toUpperCase())} by ${esc(splitBy())}`, note: 'From p50 (dot) to p99 (end of the bar). ••• shows all figures.', has: () => splitKinds().length > 0,
     keys: () => (splitKinds().length > 1 ? seg('by', splitKinds().map((k) => [k, esc(k)]), 'by', splitBy()) : ''),
     say: () => rows().map(({ g }) => `${g.value}: p50 ${time(of(g, shownKey())?.p50)}`).join('; '),
     draw(w) {

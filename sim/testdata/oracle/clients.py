@@ -1,5 +1,5 @@
-"""Streams from the server at the address given with the official client, and
-prints what it made of it. A second argument says that the server takes no
+"""Streams from the server at the given address with the official client, and
+prints the parsed result. Pass a second argument if the server accepts no
 token ids."""
 
 import json
@@ -60,8 +60,8 @@ heard["openai responses"] = {
 r = client.embeddings.create(model="m", input=["a b", "c"])
 heard["openai embeddings"] = {"text": f"{len(r.data)} of {len(r.data[0].embedding)}", "usage": r.usage.prompt_tokens}
 
-# A sound of 960 bytes that say nothing of its length: 3 tokens. The client has no
-# type for vLLM's chunks, but keeps what is in them.
+# Audio of 960 bytes without a duration: 3 tokens. The client has no
+# type for vLLM's chunks, but keeps their contents.
 sound = ("a.raw", bytes(960))
 r = client.audio.transcriptions.create(model="m", file=sound, extra_body={"max_completion_tokens": 4})
 heard["openai transcription whole"] = {"text": r.text, "finish": "length", "usage": int(r.usage.seconds)}

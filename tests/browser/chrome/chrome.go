@@ -1,5 +1,4 @@
-// Package chrome drives a headless Chromium with chromedp, so that tests can look at
-// a page as people do.
+// Package chrome drives a headless Chromium with chromedp for tests of web pages.
 package chrome
 
 import (
@@ -20,20 +19,20 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience bounds how long anything may take, so that a broken page fails a test
-// instead of blocking it. Nothing else depends on it.
-const patience = 3 * time.Minute
+// timeout limits every operation, so that a broken page fails a test instead of blocking
+// it.
+const timeout = 3 * time.Minute
 
-// A Browser is a running Chromium.
+// Browser is a running Chromium.
 type Browser struct {
-	Downloads string // where it puts what pages save
+	Downloads string // download directory
 
-	ctx    context.Context // of chromedp; canceled, it ends the browser
-	home   string
-	unread list // events that chromedp could not read
+	ctx      context.Context // chromedp context; canceling it ends the browser
+	home     string
+	unparsed list // events chromedp could not parse
 }
 
-// A list grows while others read it.
+// list is a string list for concurrent use.
 type list struct {
 	mu    sync.Mutex
 	texts []string
@@ -51,17 +50,15 @@ func (l *list) all() []string {
 	return slices.Clone(l.texts)
 }
 
-// flags are those of Chromium. Pages behind others keep their timers and frames, and
-// Chromium does nothing on its own account, because both would change how long a
-// page takes.
+// flags are the Chromium flags. Background pages keep their timers and frames, and
+// Chromium starts no background work, because both would change the timing of a page.
 var flags = []string{
 	"headless", "no-sandbox", "disable-gpu", "hide-scrollbars", "disable-dev-shm-usage",
 	"disable-background-timer-throttling", "disable-backgrounding-occluded-windows", "disable-renderer-backgrounding",
 	"no-first-run", "disable-background-networking", "disable-component-update", "disable-default-apps", "disable-extensions", "disable-sync",
 }
 
-// Start starts a Chromium that keeps what it needs in a directory of its own. It
-// ends with the context.
+// Start starts a Chromium with its own profile directory. It ends with the context.
 func Start(ctx context.Context) (*Browser, error) {
 	program, err := exec.LookPath("chromium")
 	if err != nil {
@@ -71,52 +68,52 @@ func Start(ctx context.Context) (*Browser, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(program), chromedp.UserDataDir(filepath.Join(home, "profile")), chromedp.WSURLReadTimeout(patience)}
+	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(program), chromedp.UserDataDir(filepath.Join(home, "profile")), chromedp.WSURLReadTimeout(timeout)}
 	for _, f := range flags {
 		options = append(options, chromedp.Flag(f, true))
 	}
 	b := &Browser{Downloads: filepath.Join(home, "downloads"), home: home}
-	ctx, _ = chromedp.NewExecAllocator(ctx, options...)                    //nolint:govet // Close ends it
-	b.ctx, _ = chromedp.NewContext(ctx, chromedp.WithErrorf(b.unread.add)) //nolint:govet // likewise
+	ctx, _ = chromedp.NewExecAllocator(ctx, options...)                      //nolint:govet // Close ends the context
+	b.ctx, _ = chromedp.NewContext(ctx, chromedp.WithErrorf(b.unparsed.add)) //nolint:govet // Close ends the context
 	if err := chromedp.Run(b.ctx); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(home))
 	}
-	late, stop := context.WithTimeout(b.ctx, patience)
+	late, stop := context.WithTimeout(b.ctx, timeout)
 	defer stop()
 	return b, chromedp.FromContext(b.ctx).Browser.Execute(late, "Browser.setDownloadBehavior", map[string]any{"behavior": "allow", "downloadPath": b.Downloads}, nil)
 }
 
-// Close ends it.
+// Close ends the browser.
 func (b *Browser) Close() error {
-	late, stop := context.WithTimeout(b.ctx, patience)
+	late, stop := context.WithTimeout(b.ctx, timeout)
 	defer stop()
 	return errors.Join(chromedp.Cancel(late), os.RemoveAll(b.home))
 }
 
-// A Page is an open tab.
+// Page is an open tab.
 type Page struct {
 	browser *Browser
-	ctx     context.Context // of chromedp; canceled, it closes the tab
+	ctx     context.Context // chromedp context; canceling it closes the tab
 
 	problems, requests list
 }
 
-// A View is how a page is looked at.
+// View is a window size and theme.
 type View struct {
 	Width, Height int
 	Dark          bool
 }
 
-// Open opens an address in a tab, and waits until it is there.
+// Open opens an address in a tab and waits until the page is complete.
 func (b *Browser) Open(address string, v View) (*Page, error) {
 	p := &Page{browser: b}
-	p.ctx, _ = chromedp.NewContext(b.ctx) //nolint:govet // Close ends it
+	p.ctx, _ = chromedp.NewContext(b.ctx) //nolint:govet // Close ends the context
 	chromedp.ListenTarget(p.ctx, p.note)
-	if err := chromedp.Run(p.ctx); err != nil { // opens the tab, and enables events
+	if err := chromedp.Run(p.ctx); err != nil { // opens the tab and enables events
 		return nil, err
 	}
-	// A page behind another draws no frame, and the mouse wheel waits for one. chromedp
-	// follows every change of the document, which only its own selectors need.
+	// A page in the background draws no frames, and the mouse wheel waits for a frame.
+	// chromedp tracks all DOM changes, which only its own selectors need.
 	for _, method := range []string{"Page.bringToFront", "CSS.disable", "DOM.disable"} {
 		if err := p.call(method, nil, nil); err != nil {
 			return nil, err
@@ -131,24 +128,24 @@ func (b *Browser) Open(address string, v View) (*Page, error) {
 	return p, p.Wait("location.href !== 'about:blank' && document.readyState === 'complete'")
 }
 
-// wait asks for something again and again until it is there.
-func wait(what string, ask func() error) error {
-	ended := time.After(patience)
+// wait retries until f succeeds or the timeout expires.
+func wait(name string, f func() error) error {
+	ended := time.After(timeout)
 	for {
-		err := ask()
+		err := f()
 		if err == nil || errors.Is(err, context.Canceled) {
 			return err
 		}
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ended:
-			return fmt.Errorf("%s: not within %v: %w", what, patience, err)
+			return fmt.Errorf("%s: not within %v: %w", name, timeout, err)
 		}
 	}
 }
 
-// Wait waits until an expression is true in the page. An expression that throws is
-// not true yet: the element that it asks about may still be missing.
+// Wait waits until an expression is true in the page. An expression that throws counts as
+// false, because its element may not exist yet.
 func (p *Page) Wait(condition string) error {
 	return wait(condition, func() error {
 		holds := false
@@ -163,7 +160,7 @@ func (p *Page) Wait(condition string) error {
 }
 
 func (p *Page) call(method string, params, result any) error {
-	late, stop := context.WithTimeout(p.ctx, patience)
+	late, stop := context.WithTimeout(p.ctx, timeout)
 	defer stop()
 	if err := chromedp.FromContext(p.ctx).Target.Execute(late, method, params, result); err != nil {
 		return fmt.Errorf("%s: %w", method, err)
@@ -174,7 +171,7 @@ func (p *Page) call(method string, params, result any) error {
 // Close closes the tab.
 func (p *Page) Close() error { return chromedp.Cancel(p.ctx) }
 
-// Look changes the size and the theme.
+// Look changes the window size and the theme.
 func (p *Page) Look(v View) error {
 	theme := "light"
 	if v.Dark {
@@ -185,14 +182,14 @@ func (p *Page) Look(v View) error {
 		p.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": theme}}}, nil))
 }
 
-// note keeps what a page must not do, and what it asked for. chromedp calls it before
-// it hands on any answer that came later.
+// note records errors, console output and requests of the page. chromedp calls note
+// before it delivers any later reply.
 func (p *Page) note(event any) {
 	switch e := event.(type) {
 	case *runtime.EventExceptionThrown:
 		p.problems.add("%s", e.ExceptionDetails.Error())
 	case *runtime.EventConsoleAPICalled:
-		text, _ := json.Marshal(e.Args) // an empty text is a line too
+		text, _ := json.Marshal(e.Args) // an empty message counts as well
 		p.problems.add("console.%s: %s", e.Type, text)
 	case *log.EventEntryAdded:
 		p.problems.add("%s: %s", e.Entry.URL, e.Entry.Text)
@@ -201,14 +198,14 @@ func (p *Page) note(event any) {
 	}
 }
 
-// Problems are the errors and console lines so far. An event that chromedp could not
-// read counts, because it might be one.
-func (p *Page) Problems() []string { return slices.Concat(p.problems.all(), p.browser.unread.all()) }
+// Problems returns the errors and console lines so far. It includes events chromedp could
+// not parse, because they may be errors.
+func (p *Page) Problems() []string { return slices.Concat(p.problems.all(), p.browser.unparsed.all()) }
 
-// Requests are the addresses that were asked for, the page's own first.
+// Requests returns the requested URLs, starting with the page itself.
 func (p *Page) Requests() []string { return p.requests.all() }
 
-// Eval is the value of an expression in the page; promises are waited for.
+// Eval evaluates an expression in the page and waits for promises.
 func (p *Page) Eval(expression string, result any) error {
 	var out struct {
 		Result struct {
@@ -253,16 +250,16 @@ func (p *Page) Key(key string, shift bool) error {
 	return nil
 }
 
-// A Mouse is what the mouse does at a place: mouseMoved, mousePressed,
-// mouseReleased or mouseWheel.
+// Mouse is a mouse event: mouseMoved, mousePressed, mouseReleased or mouseWheel.
 type Mouse struct {
 	Kind  string
 	X, Y  float64
-	Wheel float64 // down
+	Wheel float64 // distance down
 	Shift bool
+	Held  bool // the left button is pressed during a movement
 }
 
-// Mouse moves the mouse, and presses, releases or turns it.
+// Mouse sends a mouse event.
 func (p *Page) Mouse(m Mouse) error {
 	event := map[string]any{"type": m.Kind, "x": m.X, "y": m.Y}
 	switch m.Kind {
@@ -271,19 +268,22 @@ func (p *Page) Mouse(m Mouse) error {
 	case "mouseWheel":
 		event["deltaX"], event["deltaY"] = 0, m.Wheel
 	}
+	if m.Held {
+		event["button"], event["buttons"] = "left", 1
+	}
 	if m.Shift {
 		event["modifiers"] = 8
 	}
 	return p.call("Input.dispatchMouseEvent", event, nil)
 }
 
-// Click clicks at a place.
+// Click clicks at a position.
 func (p *Page) Click(x, y float64) error {
 	return errors.Join(p.Mouse(Mouse{Kind: "mousePressed", X: x, Y: y}), p.Mouse(Mouse{Kind: "mouseReleased", X: x, Y: y}))
 }
 
-// middle is the middle of an element in the window; null while it cannot be clicked,
-// because it is missing, has no size, is disabled or is behind another.
+// middle returns the center of an element in the window. It returns null if the element
+// is missing, empty, disabled or covered by another element.
 const middle = `((selector) => {
 	const e = document.querySelector(selector);
 	if (!e || e.disabled) return null;
@@ -292,20 +292,19 @@ const middle = `((selector) => {
 	return b.width && e.contains(document.elementFromPoint(x, y)) ? [x, y] : null;
 })(%q)`
 
-// ClickOn clicks on the first element that a selector finds, as soon as it can be
-// clicked. It returns when the element has been clicked once: if the page replaced
-// the element between press and release, the page saw no click, and the next try is
-// the first.
+// ClickOn clicks the first element that matches a selector as soon as it is clickable. It
+// retries until the page has seen the click, because the page may replace the element
+// between press and release.
 func (p *Page) ClickOn(selector string) error {
 	listen := fmt.Sprintf(`window.clicked = false; document.addEventListener('click', (e) => { window.clicked = !!e.target.closest(%q) }, { capture: true, once: true }); 0`, selector)
 	var failed error
 	err := wait("a click on "+selector, func() error {
 		if failed = p.Wait(fmt.Sprintf(middle, selector)); failed != nil {
-			return nil //nolint:nilerr // it ends the wait, and failed says why
+			return nil //nolint:nilerr // ends the wait; failed holds the error
 		}
 		var at *[2]float64
 		if failed = p.Eval(fmt.Sprintf(middle, selector), &at); failed != nil {
-			return nil //nolint:nilerr // likewise
+			return nil //nolint:nilerr // ends the wait; failed holds the error
 		}
 		if at == nil {
 			return errors.New("it cannot be clicked any more")
@@ -320,7 +319,7 @@ func (p *Page) ClickOn(selector string) error {
 	return errors.Join(err, failed)
 }
 
-// Screenshot is a PNG of the whole page.
+// Screenshot returns a PNG of the complete page.
 func (p *Page) Screenshot() ([]byte, error) {
 	var out struct {
 		Data []byte `json:"data"`
@@ -329,7 +328,7 @@ func (p *Page) Screenshot() ([]byte, error) {
 	return out.Data, err
 }
 
-// Print is a PDF of the page.
+// Print returns a PDF of the page.
 func (p *Page) Print() ([]byte, error) {
 	var out struct {
 		Data []byte `json:"data"`
@@ -338,8 +337,8 @@ func (p *Page) Print() ([]byte, error) {
 	return out.Data, err
 }
 
-// Downloaded is a file that the page saved. Chromium gives a file its name when all
-// of it is there.
+// Downloaded returns a file saved by the page. Chromium renames a download to its final
+// name when it is complete.
 func (b *Browser) Downloaded(name string) (text []byte, err error) {
 	path := filepath.Join(b.Downloads, name)
 	err = wait(name, func() error {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// All that a page must not do is seen, or no other test could fail because of it.
+// TestRealProblemsAreSeen checks that all kinds of problems are recorded, because other
+// tests depend on it.
 func TestRealProblemsAreSeen(t *testing.T) {
 	b, err := Start(context.Background())
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// The sentence on two runs claims a difference only if the test finds one.
+// TestRealSentenceOnTwoRuns checks that the sentence about two runs claims a difference
+// only if it is significant.
 func TestRealSentenceOnTwoRuns(t *testing.T) {
 	const n = 400
 	first := withRecords("first", 0, requests(0, n, 10, 0))
@@ -16,7 +17,7 @@ func TestRealSentenceOnTwoRuns(t *testing.T) {
 	p := open(t, desk, "", first, withRecords("same", ms/100, requests(0, n, 10, 0)), withRecords("slow", 50*ms, requests(0, n, 10, 0)), bare)
 	said := map[string]string{}
 	for line := range strings.Lines(eval[string](p, "document.getElementById('level-line').innerText")) {
-		if _, rest, found := strings.Cut(line, "Against that, "); found {
+		if _, rest, found := strings.Cut(line, "In comparison, "); found {
 			name, text, _ := strings.Cut(strings.TrimSpace(rest), " ")
 			said[name] = text
 		}
@@ -29,6 +30,6 @@ func TestRealSentenceOnTwoRuns(t *testing.T) {
 	if claims := eval[int](p, `[...document.querySelectorAll('#level-line b')].filter((e) => e.textContent.includes('×')).length`); claims == 0 || strings.Contains(said["same"], "mean TTFT 1") {
 		t.Errorf("%d claims: %q", claims, said)
 	}
-	p.click("[data-run='0']") // compare has nothing about the others
+	p.click("[data-run='0']") // compare has no result for the other runs
 	p.wait("!document.getElementById('level-line').innerText.includes('Against that')")
 }

@@ -19,12 +19,12 @@ import (
 	"sync"
 	"testing"
 
-	"tacho/archive"
-	"tacho/metric"
-	"tacho/outcome"
-	"tacho/report/page"
-	"tacho/stat"
-	"tacho/tests/browser/chrome"
+	"github.com/tacho-bench/tacho/internal/archive"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/report/page"
+	"github.com/tacho-bench/tacho/stat"
+	"github.com/tacho-bench/tacho/tests/browser/chrome"
 )
 
 var (
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 
 var desk = chrome.View{Width: 1600, Height: 1000}
 
-// open opens a page of runs from disk.
+// open writes a page of runs to disk and opens it.
 func open(t testing.TB, view chrome.View, hash string, runs ...outcome.Run) *tab {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "report.html")
@@ -70,7 +70,7 @@ func openFile(t testing.TB, view chrome.View, address string) *tab {
 		bare, _, _ := strings.Cut(address, "#")
 		for _, url := range p.Requests() {
 			own := strings.HasPrefix(url, bare) || strings.HasPrefix(url, "data:image/") || strings.HasPrefix(url, "blob:null/")
-			if !own { // its own pictures, when they are saved, come from itself
+			if !own { // saved charts are requests of the page itself
 				t.Errorf("the page asks for %.200s", url)
 			}
 		}
@@ -79,13 +79,13 @@ func openFile(t testing.TB, view chrome.View, address string) *tab {
 	return &tab{p, t}
 }
 
-// A tab is a page in a test.
+// tab is a page in a test.
 type tab struct {
 	*chrome.Page
 	t testing.TB
 }
 
-// eval is the value of an expression in the page.
+// eval returns the value of an expression in the page.
 func eval[T any](p *tab, expression string) (out T) {
 	p.t.Helper()
 	if err := p.Eval(expression, &out); err != nil {
@@ -118,16 +118,16 @@ func (p *tab) keys(shift bool, names ...string) {
 	}
 }
 
-// chart is the selector of a figure.
+// chart returns the selector of a figure.
 func chart(name string) string { return fmt.Sprintf(`[data-figure=%q]`, name) }
 
-// values are those of the marks that a selector finds.
+// values returns the values of the marks that match a selector.
 func (p *tab) values(selector string) []float64 {
 	p.t.Helper()
 	return eval[[]float64](p, fmt.Sprintf(`[...document.querySelectorAll(%q)].map((e) => +e.dataset.value)`, selector))
 }
 
-// place is where the middle of an element is in the window.
+// place returns the center and height of an element in the window.
 func (p *tab) place(selector string) (x, y, height float64) {
 	p.t.Helper()
 	box := eval[[3]float64](p, fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.scrollIntoView({ block: 'center' }); const b = e.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2, b.height] })()`, selector))
@@ -148,7 +148,7 @@ func (p *tab) mouse(m chrome.Mouse) {
 	}
 }
 
-// saved is what a button of a chart's menu saves.
+// saved returns the file saved by a button of a chart's menu.
 func (p *tab) saved(name, button, file string) []byte {
 	p.t.Helper()
 	p.click(chart(name) + " .menu summary")
@@ -160,7 +160,8 @@ func (p *tab) saved(name, button, file string) []byte {
 	return text
 }
 
-// Every chart is there and draws what the records say.
+// TestRealMarksAreTheRecords checks that every chart exists and draws the values of the
+// records.
 func TestRealMarksAreTheRecords(t *testing.T) {
 	lists := levels()
 	run := measured(about, lists...)
@@ -210,8 +211,7 @@ func TestRealMarksAreTheRecords(t *testing.T) {
 	checkPlace(p)
 }
 
-// checkSteady holds what the page says of the time in balance against the
-// summary.
+// checkSteady compares the steady-state text of the page with the summary.
 func checkSteady(p *tab, run outcome.Run) {
 	p.t.Helper()
 	w := run.Levels[eval[int](p, "state.picked[0]")].Summary.Steady.Window
@@ -222,20 +222,20 @@ func checkSteady(p *tab, run outcome.Run) {
 		p.t.Errorf("in balance from %v, want %v", got, w.FromS)
 	}
 	said := eval[string](p, "document.getElementById('level-line').innerText + document.getElementById('behind-table').innerText")
-	for _, want := range []string{fmt.Sprintf("In balance from %s", eval[string](p, fmt.Sprintf("num(%v)", w.FromS))), "Little’s law"} {
+	for _, want := range []string{fmt.Sprintf("Steady window from %s", eval[string](p, fmt.Sprintf("num(%v)", w.FromS))), "Little’s law"} {
 		if !strings.Contains(said, want) {
 			p.t.Errorf("the page does not say %q", want)
 		}
 	}
 }
 
-// checkTime holds the lines over time against the records of the picked level.
+// checkTime compares the lines over time with the records of the selected level.
 func checkTime(p *tab, run outcome.Run) {
 	p.t.Helper()
 	lines := eval[map[string][]*float64](p, `Object.fromEntries([...document.querySelectorAll('[data-line]')].map((e) => [e.dataset.line, JSON.parse(e.dataset.values)]))`)
 	width := eval[float64](p, "picked(first()).p.bins.width_s")
 	picked := eval[int](p, "state.picked[0]")
-	for _, name := range []string{"requests/s asked", "requests/s served", "requests in flight", "requests running (server)", "TTFT, ms p50", "ITL, ms p99", "output tokens/s received", "KV cache, % in use (server)", "GPU, % busy", "power, W all GPUs", "the client’s own lag, ms p99"} {
+	for _, name := range []string{"requests/s due", "requests/s served", "requests in flight", "requests running (server)", "TTFT, ms p50", "ITL, ms p99", "output tokens/s received", "KV cache, % in use (server)", "GPU, % busy", "power, W all GPUs", "client send lag, ms p99"} {
 		if len(lines[name]) == 0 {
 			p.t.Errorf("no line %q over time", name)
 		}
@@ -248,14 +248,13 @@ func checkTime(p *tab, run outcome.Run) {
 		}
 	}
 	for at, values := range byBin {
-		if got := lines["TTFT, ms p50"][2*at]; got == nil || !near(*got, stat.New(values).Median()) { // a step has two ends
+		if got := lines["TTFT, ms p50"][2*at]; got == nil || !near(*got, stat.New(values).Median()) { // a step has two points
 			p.t.Errorf("TTFT p50 in piece %d: got %v, want %v", at, got, stat.New(values).Median())
 		}
 	}
 }
 
-// checkPlace looks where a mark stands, not only what it says: the axis and the
-// mark must agree.
+// checkPlace checks that the position of a mark agrees with the axis.
 func checkPlace(p *tab) {
 	p.t.Helper()
 	p.do(`set('log', false)`)
@@ -269,7 +268,8 @@ func checkPlace(p *tab) {
 	}
 }
 
-// The same page of several runs draws each on the same axes, and can hide one.
+// TestRealSeveralRuns checks that a page of several runs draws them on the same axes and
+// can hide one.
 func TestRealSeveralRuns(t *testing.T) {
 	other := about
 	other.Name, other.Label, other.Model = "other", "plain", "llama-3.1-8b"
@@ -279,14 +279,14 @@ func TestRealSeveralRuns(t *testing.T) {
 		t.Errorf("%d marks of five levels", n)
 	}
 	text := eval[string](p, "document.body.innerText")
-	for _, word := range []string{"tuned", "plain", "Against that"} {
+	for _, word := range []string{"tuned", "plain", "In comparison"} {
 		if !strings.Contains(text, word) {
 			t.Errorf("the page does not say %q", word)
 		}
 	}
-	p.click("[data-run='1']") // hides it
+	p.click("[data-run='1']") // hides the run
 	p.wait("document.querySelectorAll('%s .pick').length === 3", chart("Throughput"))
-	// What was asked differs in kind: x becomes what both have.
+	// The runs have different kinds of load, so x becomes a quantity both have.
 	for i := range b.Levels {
 		b.Levels[i].Name, b.Levels[i].Rate = fmt.Sprintf("--max-concurrency %d", 8*(i+1)), 0
 	}
@@ -296,7 +296,8 @@ func TestRealSeveralRuns(t *testing.T) {
 	}
 }
 
-// The page of the reports that others wrote draws the numbers of their text.
+// TestRealSeedsAreDrawn checks that reports of other tools are drawn with the numbers of
+// their text.
 func TestRealSeedsAreDrawn(t *testing.T) {
 	const dir = "../../../testdata/seeds"
 	runs, err := archive.All(dir, nil)
@@ -329,7 +330,7 @@ func TestRealSeedsAreDrawn(t *testing.T) {
 			t.Fatalf("%s has levels of %v prompts", file, prompts)
 		}
 		for name, pair := range map[string][2][]float64{
-			"prompts":    {eval[[]float64](p, fmt.Sprintf("RUNS[%d].levels.map(askedOf)", k)), prompts},
+			"prompts":    {eval[[]float64](p, fmt.Sprintf("RUNS[%d].levels.map(loadValue)", k)), prompts},
 			"throughput": {drawn(chart("Throughput"), 1, 0), numbers("Request throughput (req/s):")},
 			"TTFT p50":   {drawn(chart("TTFT over load"), 2, 0), numbers("Median TTFT (ms):")},
 			"TTFT p99":   {drawn(chart("TTFT over load"), 2, 1), numbers("P99 TTFT (ms):")},
@@ -341,7 +342,7 @@ func TestRealSeedsAreDrawn(t *testing.T) {
 			}
 		}
 	}
-	if said := eval[string](p, "document.getElementById('level-line').innerText"); !strings.Contains(said, "tgi at 2,048 at once: requests/s served 1.97 × as many (no test)") {
+	if said := eval[string](p, "document.getElementById('level-line').innerText"); !strings.Contains(said, "tgi at burst of 1,024: requests/s served 1.93 × as many (no test)") {
 		t.Errorf("it compares: %q", said)
 	}
 }
@@ -354,7 +355,7 @@ func TestRealPicking(t *testing.T) {
 	const title = "document.getElementById('h-level').textContent === 'At %d requests/s'"
 	p.click(chart("Throughput") + " .pick:nth-of-type(3)")
 	p.wait(title, 30)
-	p.do(`document.querySelector('input[data-pick="0:1"]').focus(); document.querySelector('input[data-pick="0:1"]').click()`) // in the table
+	p.do(`document.querySelector('input[data-pick="0:1"]').focus(); document.querySelector('input[data-pick="0:1"]').click()`) // selected in the table
 	p.wait(title, 20)
 	if said := eval[string](p, "document.getElementById('failures').innerText"); !strings.Contains(said, "status 503") {
 		t.Errorf("failures: %q", said)
@@ -371,7 +372,7 @@ func TestRealPicking(t *testing.T) {
 	}
 }
 
-// The timeline zooms both ways, by keys, wheel and buttons, and shows what is
+// TestRealTimeline checks zooming both axes with keys, wheel and buttons, and the tooltip
 // under the pointer.
 func TestRealTimeline(t *testing.T) {
 	p := open(t, desk, "#level=20", measured(about, levels()...))
@@ -396,7 +397,7 @@ func TestRealTimeline(t *testing.T) {
 	p.wait("%s < %v && %s < %v", timeSpan, whole[0], rowSpan, whole[1])
 	p.click(chart("Timeline of requests") + " [data-zoom='0']")
 	p.wait("%s === %v && %s === %v", timeSpan, whole[0], rowSpan, whole[1])
-	// A failure is drawn in its own colour, and tells why when pointed at.
+	// A failure is drawn in its own colour, and its tooltip shows the reason.
 	place := eval[[2]float64](p, `(() => { const q = rowsOf(timelineLevel()).find((v) => v.error), b = document.querySelector('canvas').getBoundingClientRect();
 		return [b.x + linear(view.t0, view.t1, PAD.left, b.width - PAD.right)(q.end), b.y + linear(view.r0, view.r1, PAD.top, b.height - PAD.bottom)(rowOf(q) + 0.5)] })()`)
 	p.mouse(chrome.Mouse{Kind: "mouseMoved", X: place[0], Y: place[1]})
@@ -408,8 +409,8 @@ func TestRealTimeline(t *testing.T) {
 	}
 }
 
-// Charts tell their values under the pointer and by the arrow keys; a screen
-// reader has the tables.
+// TestRealHoverAndKeyboard checks that charts show values under the pointer and with the
+// arrow keys, and that screen readers get tables.
 func TestRealHoverAndKeyboard(t *testing.T) {
 	p := open(t, desk, "", measured(about, levels()...))
 	const tip = "document.getElementById('tip')"
@@ -423,11 +424,11 @@ func TestRealHoverAndKeyboard(t *testing.T) {
 	p.wait("!%s.hidden && %[1]s.innerText.includes('at or below')", tip)
 	p.keys(false, "Escape")
 	p.wait("%s.hidden", tip)
-	// From the top, the tabulator reaches every kind of control.
+	// From the top, the Tab key reaches every kind of control.
 	p.do(`document.activeElement.blur(); scrollTo(0, 0)`)
 	missing := []string{"theme-button", "summary", "abbr", "x", "pick", "canvas", "input", "button"}
 	for presses := 0; len(missing) > 0; presses++ {
-		if presses == 1000 { // more than there are elements
+		if presses == 1000 { // more than the number of elements
 			t.Fatalf("the tabulator never reaches %q", missing)
 		}
 		p.keys(false, "Tab")
@@ -443,7 +444,7 @@ func TestRealHoverAndKeyboard(t *testing.T) {
 	}
 }
 
-// Charts are saved as pictures and as tables.
+// TestRealExport checks saving charts as images and tables.
 func TestRealExport(t *testing.T) {
 	run := measured(about, levels()...)
 	p := open(t, desk, "#level=20", run)
@@ -490,7 +491,7 @@ func TestRealExport(t *testing.T) {
 	}
 }
 
-// Whatever names and messages hold, it is text.
+// TestRealHostileText checks that names and messages are always shown as text.
 func TestRealHostileText(t *testing.T) {
 	bad := about
 	bad.Name, bad.Label, bad.Model, bad.Dataset, bad.GPUs, bad.Host, bad.Version, bad.Varies = hostile, hostile, hostile, hostile, hostile, hostile, hostile, hostile
@@ -508,7 +509,7 @@ func TestRealHostileText(t *testing.T) {
 	}
 	p := open(t, desk, "", run, run)
 	p.do(`for (const f of figures) act(f, 'data')`)
-	for _, selector := range []string{"[data-tip]", "abbr", ".pick"} { // tips hold markup of our own
+	for _, selector := range []string{"[data-tip]", "abbr", ".pick"} { // tooltips contain our own markup
 		p.do(fmt.Sprintf(`for (const e of document.querySelectorAll(%q)) showTip(e.dataset.tip || '', 10, 10)`, selector))
 	}
 	if hacked := eval[bool](p, "'hacked' in window"); hacked {
@@ -522,7 +523,7 @@ func TestRealHostileText(t *testing.T) {
 	}
 }
 
-// The page reads well on a telephone and on a desk, light and dark, and on paper.
+// TestRealLooks checks the page on phone and desktop, in light and dark, and in print.
 func TestRealLooks(t *testing.T) {
 	runs := map[string][]outcome.Run{
 		"sweep": {measured(about, levels()...)},
@@ -540,7 +541,7 @@ func TestRealLooks(t *testing.T) {
 					t.Fatal(err)
 				}
 				p.wait("innerWidth === %d && wide === innerWidth && matchMedia('(prefers-color-scheme: dark)').matches === %v", view.Width, view.Dark)
-				p.do(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`) // it is drawn anew
+				p.do(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`) // the page is redrawn
 				checkLook(p, view)
 			}
 		})
@@ -551,7 +552,7 @@ func TestRealLooks(t *testing.T) {
 	}
 }
 
-// checkLook finds what does not fit a view.
+// checkLook finds elements that do not fit a view.
 func checkLook(p *tab, view chrome.View) {
 	p.t.Helper()
 	if over := eval[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
@@ -567,7 +568,7 @@ func checkLook(p *tab, view chrome.View) {
 	checkOverlap(p)
 }
 
-// checkOverlap finds labels of an axis that stand on each other.
+// checkOverlap finds axis labels that overlap.
 func checkOverlap(p *tab) {
 	p.t.Helper()
 	const script = `[...document.querySelectorAll('.plot svg')].flatMap((svg) => {
@@ -578,8 +579,8 @@ func checkOverlap(p *tab) {
 	}
 }
 
-// A page of many requests opens, and is used, without a wait. The figures are
-// printed; only its length is a limit, for machines differ.
+// TestRealManyRequestsInBrowser opens and uses a page of many requests. It prints the
+// times; only the size of the page is limited, because machines differ.
 func TestRealManyRequestsInBrowser(t *testing.T) {
 	n, times := 100_000, 1
 	if given, err := strconv.Atoi(os.Getenv("REQUESTS")); err == nil { // make bench-page

@@ -6,11 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"tacho/metric"
-	"tacho/outcome"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
-// withSLO is a run whose first two levels hold an SLO that its third misses.
+// withSLO returns a run whose first two levels meet an SLO and whose third level misses
+// it.
 func withSLO() outcome.Run {
 	run := measured(about, requests(0, 120, 10, 0), requests(1, 120, 20, 0), requests(2, 180, 30, 0))
 	for i := range run.Levels {
@@ -22,7 +23,8 @@ func withSLO() outcome.Run {
 	return run
 }
 
-// The page of a search opens on the probe that held at the limit.
+// TestRealPageOpensOnTheProbeThatHeld checks that the page of a search opens on the probe
+// that met the SLO at the limit.
 func TestRealPageOpensOnTheProbeThatHeld(t *testing.T) {
 	run := withSLO()
 	run.Notes, run.HeldProbe = append(run.Notes, outcome.LimitNote("Holds.")), new(0)
@@ -31,8 +33,9 @@ func TestRealPageOpensOnTheProbeThatHeld(t *testing.T) {
 	}
 }
 
-// The page opens on the level that its conclusion is about, marks that level in its
-// charts, and draws the limit of the SLO in the chart of its metric.
+// TestRealPageMarksTheHeldLevel checks that the page opens on the level of its
+// conclusion, marks the level in its charts, and draws the SLO in the chart of its
+// metric.
 func TestRealPageMarksTheHeldLevel(t *testing.T) {
 	p := open(t, desk, "", withSLO())
 	if i := eval[int](p, "state.picked[0]"); i != 1 {

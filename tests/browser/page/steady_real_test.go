@@ -7,22 +7,22 @@ import (
 	"strings"
 	"testing"
 
-	"tacho/metric"
+	"github.com/tacho-bench/tacho/metric"
 )
 
-// note is what the table behind the numbers says in the row of that name, of the
-// cells and beside them.
+// note returns the text of a row in the table behind the numbers.
 func note(p *tab, row string) string {
 	p.t.Helper()
 	return eval[string](p, fmt.Sprintf(`[...document.querySelectorAll('#behind-table tr')].find((r) => r.cells[0].innerText.startsWith(%q))?.innerText ?? ''`, row))
 }
 
-// Each level has its own reason for not being in balance.
+// TestRealReasonsOfEachLevel checks that each level shows its own reason for not reaching
+// a steady state.
 func TestRealReasonsOfEachLevel(t *testing.T) {
 	run := measured(about, requests(0, 20, 10, 0), requests(1, 120, 20, 0), requests(2, 180, 30, 0))
 	run.Levels[2].Summary.Steady = &metric.SteadyState{WhyNot: metric.LittleIsOff}
-	said := note(open(t, desk, "", run), "In balance")
-	for _, want := range []string{"Never at 10: " + metric.TooShort + ".", "Never at 30: " + metric.LittleIsOff + "."} {
+	said := note(open(t, desk, "", run), "Steady window")
+	for _, want := range []string{"None at 10: " + metric.TooShort + ".", "None at 30: " + metric.LittleIsOff + "."} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the page says %q, want %q", said, want)
 		}
@@ -30,12 +30,13 @@ func TestRealReasonsOfEachLevel(t *testing.T) {
 	for i := range run.Levels {
 		run.Levels[i].Summary.Steady = &metric.SteadyState{WhyNot: metric.LittleIsOff}
 	}
-	if said := note(open(t, desk, "", run), "In balance"); !strings.Contains(said, "Never: "+metric.LittleIsOff+".") {
+	if said := note(open(t, desk, "", run), "Steady window"); !strings.Contains(said, "None: "+metric.LittleIsOff+".") {
 		t.Errorf("the page says %q", said)
 	}
 }
 
-// A start that was faster than the rest is no reason to warm up.
+// TestRealNoteOnTheStart checks that the page does not recommend a warm-up if the first
+// requests were faster than the rest.
 func TestRealNoteOnTheStart(t *testing.T) {
 	run := measured(about, levels()...)
 	for i := range run.Levels {
@@ -50,7 +51,8 @@ func TestRealNoteOnTheStart(t *testing.T) {
 	}
 }
 
-// A figure without an interval has a mark in the table of levels, as in the other tables.
+// TestRealFiguresWithoutAnInterval checks that a value without confidence interval is
+// marked in the table of levels, as in the other tables.
 func TestRealFiguresWithoutAnInterval(t *testing.T) {
 	run := measured(about, levels()...)
 	none, stats := &metric.Interval{Warning: "too few"}, run.Levels[0].Summary.Dist(metric.TPOT).Stats

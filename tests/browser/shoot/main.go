@@ -1,7 +1,9 @@
-// Command shoot takes pictures of a page, from disk or by its address, as people see it on a desk and on a
-// telephone, in light and in dark:
+// Command shoot takes screenshots of a page, from a file or a URL, on desktop and phone,
+// in light and dark:
 //
-//	shoot runs/NAME/report.html pictures/name
+//	shoot runs/NAME/report.html pictures/name [SCRIPT]
+//
+// The script runs in the page before each screenshot, for example to choose a view.
 package main
 
 import (
@@ -12,7 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"tacho/tests/browser/chrome"
+	"github.com/tacho-bench/tacho/tests/browser/chrome"
 )
 
 var views = map[string]chrome.View{
@@ -21,9 +23,12 @@ var views = map[string]chrome.View{
 }
 
 func main() {
-	err := errors.New("usage: shoot PAGE.html PREFIX")
-	if len(os.Args) == 3 {
-		err = shoot(os.Args[1], os.Args[2])
+	err := errors.New("usage: shoot PAGE.html PREFIX [SCRIPT]")
+	switch len(os.Args) {
+	case 3:
+		err = shoot(os.Args[1], os.Args[2], "0")
+	case 4:
+		err = shoot(os.Args[1], os.Args[2], os.Args[3])
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -31,7 +36,7 @@ func main() {
 	}
 }
 
-func shoot(page, prefix string) (err error) {
+func shoot(page, prefix, script string) (err error) {
 	if !strings.Contains(page, "://") {
 		path, err := filepath.Abs(page)
 		if err != nil {
@@ -52,8 +57,18 @@ func shoot(page, prefix string) (err error) {
 		if err != nil {
 			return err
 		}
-		if err := p.Eval("new Promise((done) => setTimeout(done, 1000))", nil); err != nil { // what a server sends later
+		// The address that tacho ui prints has a token, and loads the page without it.
+		if err := p.Wait("!location.search && document.readyState === 'complete'"); err != nil {
 			return err
+		}
+		if err := p.Eval("new Promise((done) => setTimeout(done, 1000))", nil); err != nil { // wait for data a server sends later
+			return err
+		}
+		// The script may return a promise, which is awaited.
+		for _, code := range []string{script, "new Promise((done) => setTimeout(done, 1000))"} {
+			if err := p.Eval(code, nil); err != nil {
+				return err
+			}
 		}
 		picture, err := p.Screenshot()
 		if err != nil {

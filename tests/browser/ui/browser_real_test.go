@@ -12,29 +12,31 @@ import (
 	"strings"
 	"testing"
 
-	"tacho/archive"
-	"tacho/internal/wholefile"
-	"tacho/outcome"
-	"tacho/store"
-	"tacho/tests/browser/chrome"
-	"tacho/ui"
+	"github.com/tacho-bench/tacho/internal/archive"
+	"github.com/tacho-bench/tacho/internal/atomicfile"
+	"github.com/tacho-bench/tacho/internal/ui"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/store"
+	"github.com/tacho-bench/tacho/tests/browser/chrome"
 )
 
-// hostile is what somebody may put where a name or a message goes.
+// hostile is text a user may put into a name or message.
 const hostile = `</script><script>window.hacked=1</script><img src=x onerror="window.hacked=2">'"&lt;`
 
-// A tab is a page in a test.
+// tab is a page in a test.
 type tab struct {
 	*chrome.Page
 	t      testing.TB
 	server *httptest.Server
 }
 
-// open opens a page of a server. It must complain of nothing, and ask nobody else.
-func open(t testing.TB, b *chrome.Browser, server *httptest.Server, hash string, view chrome.View) *tab {
+// open opens the printed address of a server, and waits for the page without the token. The test fails if the page reports a problem or contacts
+// another server.
+func open(t testing.TB, b *chrome.Browser, server *httptest.Server, view chrome.View) *tab {
 	t.Helper()
-	p, err := b.Open(server.URL+"/"+hash, view)
+	p, err := b.Open(server.URL+"/?token="+token, view)
 	check(t, err)
+	check(t, p.Wait("location.search === '' && document.readyState === 'complete'"))
 	t.Cleanup(func() {
 		if problems := p.Problems(); len(problems) > 0 {
 			t.Errorf("the page complains: %.1000s", problems)
@@ -73,20 +75,20 @@ func (p *tab) text(selector string) string {
 	return eval[string](p, fmt.Sprintf("document.querySelector(%q).innerText", selector))
 }
 
-// shows waits until the list has these runs and no other.
+// shows waits until the list contains exactly these runs.
 func (p *tab) shows(names ...string) {
 	p.t.Helper()
 	p.wait(fmt.Sprintf("[...document.querySelectorAll('#runs tbody tr .name a')].map((e) => e.textContent).join() === %q", strings.Join(names, ",")))
 }
 
-// The whole of it, in one browser and one folder.
+// TestRealInABrowser tests all features in one browser and one folder.
 func TestRealInABrowser(t *testing.T) {
 	b, err := chrome.Start(context.Background())
 	check(t, err)
 	t.Cleanup(func() { _ = b.Close() })
 	folder := t.TempDir()
 	base, slow := keep(t, folder, kept{label: "base", model: "llama", levels: 2}), keep(t, folder, kept{label: "slow", model: "qwen", levels: 2, slow: 5 * ms})
-	bad := keep(t, folder, kept{label: strings.Repeat(hostile, 20), model: strings.Repeat(hostile, 60_000)}) // some 5 MB
+	bad := keep(t, folder, kept{label: strings.Repeat(hostile, 20), model: strings.Repeat(hostile, 60_000)}) // about 5 MB
 	check(t, os.Rename(bad, filepath.Join(folder, `<img src=x onerror=window.hacked=3>'"`)))
 	running := keep(t, folder, kept{label: "now", cut: true})
 	other := keep(t, folder, kept{label: "other", rate: 3})
@@ -94,7 +96,7 @@ func TestRealInABrowser(t *testing.T) {
 	check(t, os.CopyFS(filepath.Join(folder, "seeds"), os.DirFS("../../../testdata/seeds")))
 	server := serve(t, ui.Options{Dir: folder})
 	desk := chrome.View{Width: 1600, Height: 1000}
-	p := open(t, b, server, "", desk)
+	p := open(t, b, server, desk)
 	p.wait("document.querySelectorAll('#runs tbody tr').length === 9")
 
 	t.Run("hostile names are text", func(t *testing.T) {
@@ -108,6 +110,9 @@ func TestRealInABrowser(t *testing.T) {
 			t.Errorf("%d characters: %.200s", len(said), said)
 		}
 	})
+	t.Run("sort", func(t *testing.T) { testSort(t, p) })
+	t.Run("empty folder", func(t *testing.T) { testEmptyFolder(t, b) })
+	t.Run("trend", func(t *testing.T) { testTrend(t, b) })
 	t.Run("search", func(t *testing.T) {
 		search(p, "llama base")
 		p.shows(filepath.Base(base))
@@ -131,27 +136,33 @@ func idOf(dir string) string {
 	return fmt.Sprintf("ui.items.find((it) => it.path === %q).id", filepath.Base(dir))
 }
 
-// A run that goes on is drawn as it stands, and its report comes when it is over.
+// testLive checks that a running benchmark is shown live, and its report after it
+// finishes.
 func testLive(t *testing.T, b *chrome.Browser, server *httptest.Server, dir string, view chrome.View) {
-	p := open(t, b, server, "", view)
+	p := open(t, b, server, view)
 	p.wait("document.querySelector('.state.running')")
 	check(t, p.Eval("location.hash = 'run=' + "+idOf(dir)+"; 0", nil))
 	p.wait("document.querySelectorAll('#live [data-line]').length > 5")
-	values := eval[[]float64](p, `JSON.parse(document.querySelector('[data-line="TTFT, ms p50"]').dataset.values)`)
+	values := eval[[]float64](p, `JSON.parse(document.querySelector('[data-line="TTFT (ms) p50"]').dataset.values)`)
 	if len(values) != 4 || values[0] != 25 || values[3] != 28 {
 		t.Errorf("TTFT is drawn as %v", values)
+	}
+	for _, want := range []string{"20 req/s", "18.0 req/s of 20", "150 tok/s", "3 requests", "ms, p99 60.0 ms", "TTFT p50", "5.00 ms, p99 9.00 ms"} {
+		if said := p.text("#live"); !strings.Contains(strings.Join(strings.Fields(said), " "), want) {
+			t.Errorf("the live view has no %q: %.600s", want, said)
+		}
 	}
 	if said := p.text("#live"); !strings.Contains(said, "503") || !strings.Contains(said, "<script>window.hacked=1</script>") || eval[bool](p, "'hacked' in window") {
 		t.Errorf("%.500s", said)
 	}
 	runs(t, dir, snapshot(6, "fine"))
-	p.wait(`JSON.parse(document.querySelector('[data-line="TTFT, ms p50"]').dataset.values).length === 6`)
+	p.wait(`JSON.parse(document.querySelector('[data-line="TTFT (ms) p50"]').dataset.values).length === 6`)
 	if !eval[bool](p, "document.getElementById('page').hidden") {
 		t.Error("a report is shown of a run that goes on")
 	}
-	run, err := archive.Open(dir, nil) // now it is over
+	run, err := archive.Open(dir, nil) // the run finishes
 	check(t, err)
-	check(t, wholefile.Write(filepath.Join(dir, store.SummaryFile), []byte(`{"schema":1,"runs":[`+quotedRun(t, run)+`]}`)))
+	check(t, atomicfile.Write(filepath.Join(dir, store.SummaryFile), []byte(`{"schema":1,"runs":[`+quotedRun(t, run)+`]}`)))
 	check(t, os.Remove(filepath.Join(dir, store.LiveFile)))
 	p.wait("document.getElementById('live').hidden && !document.getElementById('page').hidden && document.getElementById('loading').hidden")
 	if said := p.text("#run-bar"); !strings.Contains(said, "Delete") {
@@ -159,7 +170,7 @@ func testLive(t *testing.T, b *chrome.Browser, server *httptest.Server, dir stri
 	}
 }
 
-// Ticked runs are compared, in words and on the same axes.
+// testCompare checks that selected runs are compared in words and on the same axes.
 func testCompare(t *testing.T, p *tab, slow, other string) {
 	if !eval[bool](p, "document.getElementById('compare-button').disabled") {
 		t.Error("nothing is ticked, and can be compared")
@@ -172,17 +183,25 @@ func testCompare(t *testing.T, p *tab, slow, other string) {
 	search(p, "")
 	p.click("#compare-button")
 	p.wait("document.querySelectorAll('#comparison tbody tr').length > 10")
-	tpot := eval[float64](p, "+[...document.querySelectorAll('#comparison tbody tr')].find((e) => e.innerText.startsWith('tpot.mean')).querySelector('[data-delta]').dataset.delta")
-	if said := p.text("#comparison"); tpot < 4.9 || tpot > 5.1 || !strings.Contains(said, "worse") || !strings.Contains(said, filepath.Base(slow)) {
+	tpot := eval[float64](p, "+[...document.querySelectorAll('#comparison tbody tr')].find((e) => e.innerText.startsWith('TPOT mean (ms)')).querySelector('[data-delta]').dataset.delta")
+	if said := p.text("#comparison"); tpot < 4.9 || tpot > 5.1 || !strings.HasPrefix(said, "slow is worse than base in ") || strings.Contains(said, "ttft.mean") {
 		t.Errorf("5 ms more are %v: %.300s", tpot, said)
 	}
-	p.wait("document.getElementById('loading').hidden") // the frame is there
+	testForest(t, p)
+	if !eval[bool](p, "document.getElementById('page').hidden") {
+		t.Error("the charts are shown below the differences, with a second scroll bar")
+	}
+	p.click("[data-tab=charts]")
+	p.wait("!document.getElementById('page').hidden && document.getElementById('loading').hidden") // the frame is loaded
+	if over := eval[int](p, "document.documentElement.scrollHeight - innerHeight"); over > 0 {
+		t.Errorf("beside the scroll bar of the charts, the window scrolls by %d pixels", over)
+	}
 	page := eval[string](p, "fetch(document.getElementById('page').src).then((r) => r.text())")
 	if !strings.Contains(page, `"label":"base"`) || !strings.Contains(page, `"label":"slow"`) {
 		t.Error("the page of both lacks one")
 	}
 	check(p.t, p.Eval("location.hash = 'compare=' + ["+idOf(slow)+", "+idOf(other)+"]; 0", nil))
-	p.wait("document.getElementById('comparison').innerText.includes('They have no level in common')")
+	p.wait("document.getElementById('comparison').innerText.includes('The runs have no level in common')")
 	check(p.t, p.Eval("location.hash = ''; 0", nil))
 }
 
@@ -204,7 +223,7 @@ func testNotes(t *testing.T, p *tab, dir string) {
 	p.click(`#tags [data-tag="good"]`)
 }
 
-// Nothing is deleted but what was asked for twice.
+// testDelete checks that a run is deleted only after confirmation.
 func testDelete(t *testing.T, p *tab, dir string) {
 	search(p, "-base")
 	p.click("#runs tbody .name a")
@@ -224,16 +243,15 @@ func testDelete(t *testing.T, p *tab, dir string) {
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Error("it is still there:", err)
 	}
-	p.wait("document.querySelectorAll('#runs tbody tr').length === 0") // of this name
+	p.wait("document.querySelectorAll('#runs tbody tr').length === 0") // with this name
 	p.wait("document.getElementById('status').textContent === 'Deleted.'")
 	search(p, "")
 }
 
-// The list reads well on a telephone and on a desk, light and dark, and needs no
-// mouse.
+// testLooks checks the list on phone and desktop, in light and dark, and without a mouse.
 func testLooks(t *testing.T, b *chrome.Browser, server *httptest.Server) {
-	for _, view := range []chrome.View{{Width: 390, Height: 844}, {Width: 1600, Height: 1000, Dark: true}} {
-		p := open(t, b, server, "", view)
+	for _, view := range []chrome.View{{Width: 390, Height: 844}, {Width: 1600, Height: 1000, Dark: true}, {Width: 1600, Height: 1000}} {
+		p := open(t, b, server, view)
 		p.wait("document.querySelectorAll('#runs tbody tr').length > 3")
 		if over := eval[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
 			t.Errorf("at %d it is %d pixels too wide", view.Width, over)
@@ -241,16 +259,25 @@ func testLooks(t *testing.T, b *chrome.Browser, server *httptest.Server) {
 		if bright := eval[float64](p, "sumOf(rgb(getComputedStyle(document.body).backgroundColor), (v) => v)"); (bright < 384) != view.Dark {
 			t.Errorf("at %d the brightness is %v", view.Width, bright)
 		}
+		if faint := eval[[]string](p, contrast); len(faint) > 0 {
+			t.Errorf("at %d, text with too little contrast: %q", view.Width, faint)
+		}
 		unnamed := eval[[]string](p, `[...document.querySelectorAll('button, input, a, iframe')].filter((e) => !(e.getAttribute('aria-label') || e.title || e.textContent.trim() || e.labels?.[0]?.textContent.trim())).map((e) => e.outerHTML.slice(0, 80))`)
 		if len(unnamed) > 0 {
 			t.Errorf("without a name: %q", unnamed)
 		}
 		reached := map[string]bool{}
-		for range 30 {
+		for range 60 {
 			check(t, p.Key("Tab", false))
 			reached[eval[string](p, "(() => { const e = document.activeElement; return e.id || (e.dataset.tick ? 'tick' : e.tagName) })()")] = true
 		}
-		for _, want := range []string{"home", "search", "tick-all", "tick", "A"} {
+		wants := []string{"home", "search", "tick", "A"}
+		if view.Width > 1000 {
+			wants = append(wants, "tick-all", "BUTTON")
+		} else {
+			wants = append(wants, "sort")
+		}
+		for _, want := range wants {
 			if !reached[want] {
 				t.Errorf("the tabulator never reaches %s: %v", want, reached)
 			}

@@ -1,1 +1,1 @@
-../../../ui/fixture_test.go
+../../../internal/ui/fixture_test.go

@@ -1,6 +1,6 @@
-// Package ranks carries the rank tables of the encodings that OpenAI's models
-// have, so that their tokens can be counted without any file. NOTICE says where
-// the tables come from and under which licence.
+// Package ranks embeds the rank tables of the encodings of OpenAI's models, so that
+// counting their tokens needs no file. NOTICE names the origin and the licence of the
+// tables.
 package ranks
 
 import (
@@ -13,8 +13,8 @@ import (
 	"io"
 )
 
-// The name of a table is that of the encoding whose ranks it has. Those of
-// p50k_base are those of r50k_base first, and only what it adds is kept.
+// A table is named after its encoding. p50k_base starts with all ranks of r50k_base; the
+// table P50K holds only the ranks after them.
 const (
 	R50K   = "r50k_base"
 	P50K   = "p50k_base"
@@ -22,25 +22,25 @@ const (
 	O200K  = "o200k_base"
 )
 
-// FirstP50K is the rank of the first token in the table P50K: 50256, the rank
-// after the last of R50K, is that of a special token.
+// FirstP50K is the rank of the first token in the table P50K. The ranks of R50K end at
+// 50255, and 50256 is a special token.
 const FirstP50K = 50257
 
-// Extension is how the name of a file with a table ends.
+// Extension is the file name extension of a table.
 const Extension = ".ranks"
 
 //go:embed *.ranks
 var files embed.FS
 
-// A Token is a token of a table.
+// Token is a token of a table.
 type Token struct {
 	Text []byte
-	// Left is how many bytes the first of the two tokens has that this one is
-	// merged from; 0 is for a token that no merge leads to.
+	// Left is the length in bytes of the first of the two tokens this token is merged
+	// from. Left is 0 for a token that no merge produces.
 	Left int
 }
 
-// Tokens is the tokens of a table in the order of their ranks.
+// Tokens returns the tokens of a table in rank order.
 func Tokens(table string) ([]Token, error) {
 	packed, err := files.ReadFile(table + Extension)
 	if err != nil {
@@ -53,8 +53,8 @@ func Tokens(table string) ([]Token, error) {
 	return tokens, nil
 }
 
-// Pack is a table as it is kept: how many tokens there are, the length of each,
-// where each is merged, and then their bytes, compressed.
+// Pack returns the file format of a table: the number of tokens, all lengths, all Lefts
+// and the bytes of all tokens, compressed.
 func Pack(tokens []Token) ([]byte, error) {
 	raw := binary.AppendUvarint(nil, uint64(len(tokens)))
 	for _, t := range tokens {
@@ -82,7 +82,7 @@ func Pack(tokens []Token) ([]byte, error) {
 
 var errCutOff = errors.New("cut off")
 
-// unpack is the tokens that were packed.
+// unpack is the inverse of Pack.
 func unpack(packed []byte) ([]Token, error) {
 	raw, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
 	if err != nil {
@@ -93,7 +93,7 @@ func unpack(packed []byte) ([]Token, error) {
 		return nil, errCutOff
 	}
 	raw = raw[n:]
-	numbers := make([]uint64, 2*count) // lengths and lefts
+	numbers := make([]uint64, 2*count) // lengths, then Lefts
 	for i := range numbers {
 		if numbers[i], n = binary.Uvarint(raw); n <= 0 {
 			return nil, errCutOff

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Each table gives, written as a tiktoken file, the very file that OpenAI
-// publishes: the sums are those that tiktoken checks its downloads by.
+// TestTablesAreThePublishedOnes checks that each table, written as a tiktoken file, is
+// OpenAI's published file. tiktoken verifies its downloads with the same checksums.
 func TestTablesAreThePublishedOnes(t *testing.T) {
 	for name, want := range map[string]string{
 		R50K:   "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930",

@@ -1,4 +1,4 @@
-// Package tiny has tests of every outcome, for the tests of stress.
+// Package tiny contains tests with every outcome, for the tests of stress.
 package tiny
 
 import (
@@ -18,8 +18,8 @@ func TestFails(t *testing.T) {
 
 func TestPanics(*testing.T) { panic("this test panics") }
 
-// TestHangs hangs. If FIFO is set, a child process hangs, too. Both hold that named pipe open, and the pipe gets the
-// number of the child.
+// TestHangs hangs. If FIFO is set, a child process hangs, too. Both hold the named pipe
+// open, and TestHangs writes the child's process id to it.
 func TestHangs(t *testing.T) {
 	if name := os.Getenv("FIFO"); name != "" {
 		fifo, err := os.OpenFile(name, os.O_WRONLY, 0)

@@ -1,5 +1,5 @@
-// Command generate writes the rank tables that package ranks carries from the
-// Go sources of a module that has them: make ranks.
+// Command generate writes the rank tables of package ranks from the Go sources of a
+// module that contains them. Run it with make ranks.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"slices"
 	"strconv"
 
-	"tacho/token/internal/ranks"
+	"github.com/tacho-bench/tacho/token/internal/ranks"
 )
 
 func main() {
@@ -63,7 +63,8 @@ func generate(sources, out string) error {
 	return nil
 }
 
-// checkShared says whether the table that is not kept is the one it is read from.
+// checkShared checks that p50k_base starts with the ranks of r50k_base, because those
+// ranks are not stored twice.
 func checkShared(shared [][]byte, byRank map[int][]byte) error {
 	for rank, text := range shared {
 		if !bytes.Equal(byRank[rank], text) {
@@ -73,7 +74,7 @@ func checkShared(shared [][]byte, byRank map[int][]byte) error {
 	return nil
 }
 
-// mergedFrom finds what each token is merged from.
+// mergedFrom finds the two parts each token is merged from.
 func mergedFrom(texts [][]byte, byRank map[int][]byte) []ranks.Token {
 	rankOf := map[string]int{}
 	for rank, text := range byRank {
@@ -86,11 +87,10 @@ func mergedFrom(texts [][]byte, byRank map[int][]byte) []ranks.Token {
 	return tokens
 }
 
-// lastMerge merges the bytes of a token, the lowest rank first, until two parts
-// are left, and returns the length of the first of them; 0 if it does not come
-// to that.
+// lastMerge merges the bytes of a token, lowest rank first, until two parts are left, and
+// returns the length of the first part. It returns 0 if the merges stop earlier.
 func lastMerge(text string, rankOf map[string]int) int {
-	ends := make([]int, len(text)+1) // of the parts; ends[0] is where the first begins
+	ends := make([]int, len(text)+1) // ends of the parts; ends[0] is the start of the first part
 	for i := range ends {
 		ends[i] = i
 	}
@@ -112,7 +112,7 @@ func lastMerge(text string, rankOf map[string]int) int {
 	return ends[1]
 }
 
-// readSource finds the pairs of a text and a number in a Go file.
+// readSource returns the pairs of a string and a number in a Go file.
 func readSource(path string) (map[int][]byte, error) {
 	file, err := parser.ParseFile(gotoken.NewFileSet(), path, nil, parser.SkipObjectResolution)
 	if err != nil {
@@ -127,7 +127,7 @@ func readSource(path string) (map[int][]byte, error) {
 		text, textErr := strconv.Unquote(literal(pair.Key))
 		rank, rankErr := strconv.Atoi(literal(pair.Value))
 		if err = errors.Join(textErr, rankErr); err == nil && byRank[rank] != nil {
-			err = fmt.Errorf("rank %d is there twice", rank)
+			err = fmt.Errorf("rank %d appears twice", rank)
 		}
 		byRank[rank] = []byte(text)
 		return true

@@ -1,0 +1,344 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/nats-io/nuid"
+	"github.com/spf13/cobra"
+
+	"github.com/tacho-bench/tacho/bench"
+	"github.com/tacho-bench/tacho/internal/live"
+	"github.com/tacho-bench/tacho/internal/redact"
+	"github.com/tacho-bench/tacho/internal/run"
+	"github.com/tacho-bench/tacho/internal/termtext"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/plan"
+	"github.com/tacho-bench/tacho/report"
+	"github.com/tacho-bench/tacho/store"
+)
+
+func newBench(env *Env) *cobra.Command {
+	p := plan.Default()
+	return benchCommand(&p, env, runBench)
+}
+
+// benchCommand returns the bench command with an initial plan; do executes it.
+func benchCommand(p *plan.Plan, env *Env, do func(context.Context, *Env, plan.Plan, benchOptions) error) *cobra.Command {
+	var o benchOptions
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure latency and throughput of a server under a known load",
+		Long: `bench sends requests to a server at known times and reports latency and
+throughput.
+
+Flags have the same names and meanings as in "vllm bench serve"; flags marked with
++ are added by tacho. Dashes and underscores are equal, and flags may be
+abbreviated if unambiguous.
+
+Any flag with a number or a choice also accepts a list (1,2,4 or 1,2,...,4096;
+openai,openai-chat) and runs one level per value, or per combination of several
+lists. --repeat runs each level several times.
+
+The API key comes from OPENAI_API_KEY or --api-key-file. --api-key works too, but
+other users of this machine can see it.
+
+Without a server, bench measures the built-in simulated engine, as with --sim.
+
+--dry-run prints the plan as YAML and sends nothing. --plan reads such a file, or
+the plan of a stored run; flags override it. --resume continues an interrupted
+run.
+
+Every run is stored below --runs-dir with an HTML report (report.html); "tacho
+report DIR" prints it again.`,
+		Example: `  tacho bench
+  tacho bench --base-url http://127.0.0.1:8000 --num-prompts 100
+  tacho bench --backend openai-chat --request-rate 10 --max-seconds 60
+  tacho bench --base-url http://127.0.0.1:8000 --request-rate 1,2,4,8 --max-seconds 30
+  tacho bench --sim vllm-405b-mi300x --random-input-len 80 --num-prompts 1,2,4,8,16
+  tacho bench --backend tgi --dataset-name book --dataset-path book.txt --book-input-len 10000 --num-prompts 1,2,...,64
+  tacho bench --request-rate 10 --max-seconds 60 --dry-run
+  tacho bench --max-concurrency 1,2,4,8 --num-prompts 50 --percentile-metrics ttft,tpot,itl,e2el --metric-percentiles 50,90,99`,
+		Args: flagsOnly,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(o.compare) > 0 {
+				return compareTwo(env, o.compare)
+			}
+			if err := errors.Join(o.read(env, p), readResumed(env, &o, p)); err != nil {
+				return usage(err)
+			}
+			if err := nameReplay(p); err != nil {
+				return usage(err)
+			}
+			if !namesServer(p) {
+				defaultScenario(p)
+			}
+			if err := chooseTarget(env, p); err != nil {
+				return err
+			}
+			return do(cmd.Context(), env, *p, o)
+		},
+	}
+	cmd.Flags().SortFlags = false
+	o.bind(cmd.Flags(), "print the plan and its levels without sending requests")
+	cmd.Flags().StringArrayVar(&o.compare, "compare", nil, "compare two runs or results without measuring, like tacho compare")
+	cmd.Flags().StringVar(&o.resume, "resume", "", "continue the interrupted run in this directory; complete levels are kept; "+lastRun+" is the last run below --runs-dir, or a new run if that is complete")
+	bind(cmd.Flags(), p)
+	return cmd
+}
+
+// benchOptions are the flags of bench besides the plan.
+type benchOptions struct {
+	planFlags
+	compare []string     // two results to compare instead of measuring
+	resume  string       // directory of the run to continue
+	resumed *outcome.Run // its results so far
+	seed    *uint64      // its seed
+}
+
+// runBench executes the plan and shows the results. With --dry-run it prints
+// the plan.
+func runBench(ctx context.Context, env *Env, p plan.Plan, o benchOptions) error {
+	if o.dry {
+		if text := sweepEstimate(&p); text != "" {
+			_, _ = fmt.Fprintln(env.Stderr, text) // informational
+		}
+		return dryRun(env, p)
+	}
+	return measure(ctx, env, p, o.seed, func(ctx context.Context, b *benchRun) error {
+		if err := b.resume(&o); err != nil {
+			return err
+		}
+		err := b.Runner.Run(ctx, b, b.End, b.Outcome.Levels...)
+		b.progress.stop()
+		return b.conclude(ctx, err)
+	})
+}
+
+// measure prepares a run, calls do and cleans up.
+func measure(ctx context.Context, env *Env, p plan.Plan, seed *uint64, do func(context.Context, *benchRun) error) error {
+	b, err := openBench(ctx, env, p, nil, seed)
+	if err != nil {
+		return err
+	}
+	defer b.close(ctx)
+	ctx, b.Stop = context.WithCancelCause(ctx)
+	defer b.Stop(nil)
+	return do(ctx, b)
+}
+
+// dryRun prints the plan without sending requests.
+func dryRun(env *Env, p plan.Plan) error {
+	if err := bench.Check(&p, nil); err != nil {
+		return err
+	}
+	if _, _, err := apiKey(env, &p); err != nil {
+		return usage(err)
+	}
+	return showPlan(env, p, p.Public(env.secrets))
+}
+
+// openBench prepares a run. serve starts its server; nil starts the simulated
+// engine, if the plan has one. seed is used if the plan has none; nil chooses a
+// random seed.
+func openBench(ctx context.Context, env *Env, p plan.Plan, serve func(*plan.Plan, uint64) (func(), error), seed *uint64) (*benchRun, error) {
+	key, keyFrom, err := apiKey(env, &p)
+	if err != nil {
+		return nil, usage(err)
+	}
+	env.tune()
+	b := &benchRun{env: env, progress: newProgress(env, &p)}
+	around := run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Dial: env.dial(), Server: env.Server, Random: *cmp.Or(seed, new(randomSeed())), Tokenizers: tokenizers(env)}
+	around.Replay = func(name string) (*run.Replay, error) { return openReplay(env, name) }
+	if serve == nil {
+		serve = func(p *plan.Plan, seed uint64) (func(), error) { return startSim(env, p, seed) }
+	}
+	o := bench.Options{
+		Args: env.Args, Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Serve: serve, Kept: b.kept, Watch: b.progress.on(),
+		Begin: func(l *outcome.Level, feed *live.Feed) { b.progress.begin(b.Runner, l.Epoch, feed) }, End: b.progress.end, Done: b.showLevel,
+		Print: env.print, Listen: env.listen, Client: env.client, Getenv: env.Getenv,
+	}
+	if p.Agents > 0 {
+		b.agents = &agents{env: env, plan: &p.Machines, runs: p.RunsDir, say: b.say, name: nuid.Next()}
+		for _, server := range p.BaseURLs() {
+			b.agents.to += " --allow-target " + redact.URL(server)
+		}
+		around.Agents, o.Cluster = b.agents, b.agents.name
+	}
+	o.Env = around
+	if b.Bench, err = bench.Open(ctx, p, o); err == nil {
+		if err = b.opened(ctx); err != nil {
+			b.Release(ctx)
+		}
+	}
+	if err != nil {
+		b.progress.stop()
+		return nil, err
+	}
+	return b, nil
+}
+
+// reconnect connects to the next server of a sweep.
+func (b *benchRun) reconnect(ctx context.Context, p plan.Plan, serve func(*plan.Plan, uint64) (func(), error)) error {
+	if err := b.Connect(ctx, p, serve); err != nil {
+		return err
+	}
+	return b.opened(ctx)
+}
+
+// opened prints the target of the run and starts publishing metrics.
+func (b *benchRun) opened(ctx context.Context) error {
+	r := b.Runner
+	b.progress.control(r)
+	whom := strings.Join(r.Plan.ShownURLs(), ", ")
+	if r.Plan.Virtual {
+		whom = "simulated engine " + strings.Join(r.Asked.Values("sim"), ", ")
+	}
+	b.progress.describe(live.About{Server: whom, Model: r.Target.ModelID, Dataset: r.Plan.DatasetName})
+	b.say(fmt.Sprintf("%s, model %s, dataset %s, token counts by %s", whom, r.Target.ModelID, r.Plan.DatasetName, r.Counter().Name()))
+	return b.Publish(ctx)
+}
+
+// close disconnects from servers and agents.
+func (b *benchRun) close(ctx context.Context) {
+	b.disconnect()
+	b.agents.close(b.env.restarts(ctx))
+	b.Unpublish(ctx)
+}
+
+// disconnect closes the connections to the servers.
+func (b *benchRun) disconnect() {
+	b.Runner.Close()
+	b.progress.stop()
+}
+
+// kept records that the run directory exists.
+func (b *benchRun) kept(w *store.Writer) {
+	b.env.keeps.Store(true)
+	b.progress.keep = w.Live
+}
+
+// tokenizers uses the directories of Hugging Face's tools, so that their
+// downloads are found.
+func tokenizers(env *Env) run.Tokenizers {
+	t := run.Tokenizers{
+		Home: env.Getenv("HF_HOME"), Cache: env.Getenv("HF_HUB_CACHE"), Endpoint: env.Getenv("HF_ENDPOINT"),
+		Token: env.Getenv("HF_TOKEN"), Online: !isTrue(env.Getenv("HF_HUB_OFFLINE")),
+	}
+	if cache, err := os.UserCacheDir(); err == nil {
+		t.Tables = filepath.Join(cache, "tacho")
+		if t.Home == "" {
+			t.Home = filepath.Join(cache, "huggingface")
+		}
+	}
+	return t
+}
+
+// isTrue parses a boolean variable like Hugging Face's tools. Unknown values
+// are true, because the user set the variable for a reason.
+func isTrue(value string) bool {
+	return !slices.Contains([]string{"", "0", "OFF", "NO", "FALSE"}, strings.ToUpper(value))
+}
+
+func randomSeed() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // cannot fail
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// benchRun is a run of bench with its terminal.
+type benchRun struct {
+	*bench.Bench
+	env      *Env
+	agents   *agents // nil without agents
+	progress *progress
+}
+
+func (b *benchRun) say(line string) {
+	b.progress.clear()
+	wide := 0 // a line of a log stays whole
+	if b.env.Terminal {
+		wide = b.env.Width()
+	}
+	for row := range strings.SplitSeq(line, "\n") {
+		parts := []string{row}
+		if wide > 0 && termtext.Width(row) > wide {
+			parts = termtext.Hang("", row, "  ", wide)
+		}
+		_, _ = fmt.Fprintln(b.env.Stderr, strings.Join(parts, "\n")) // errors of stderr are ignored
+	}
+}
+
+// showLevel prints a finished level. A terminal gets the table of all levels instead, at
+// the end.
+func (b *benchRun) showLevel(l *outcome.Level) {
+	switch {
+	case !b.brief():
+		b.Note(b.printLevel(report.TextLevel, l))
+	case !b.env.Terminal:
+		b.Note(b.printLevel(report.ClassicLevel, l))
+	}
+}
+
+// conclude prints the table of levels, stores the summary and returns the exit
+// status.
+func (b *benchRun) conclude(ctx context.Context, err error) error {
+	if b.Keep == nil { // nothing was measured
+		return cmp.Or(ctx.Err(), err)
+	}
+	err, closed := b.summarize(ctx, err), b.Keep.Close()
+	if p := &b.Runner.Plan; p.Dialect != "" && closed == nil && len(b.Outcome.Levels) > 0 {
+		again := reportOptions{dialect: p.Dialect}
+		closed = again.print(b.env, []string{b.Keep.Dir()})
+	}
+	if err != nil && closed != nil && strings.Contains(err.Error(), closed.Error()) {
+		return err
+	}
+	return errors.Join(err, closed)
+}
+
+func (b *benchRun) summarize(ctx context.Context, err error) error {
+	b.Outcome.Order()
+	r := report.Report{Runs: []outcome.Run{b.Outcome}}
+	if b.env.seen != nil {
+		b.env.seen(&b.Outcome)
+	}
+	if len(b.Outcome.Levels) > 0 {
+		b.Note(b.present(&r))
+	}
+	var full bench.DiskFull
+	if errors.As(context.Cause(ctx), &full) {
+		return errors.Join(full, b.Failed())
+	}
+	if ctx.Err() != nil {
+		return errors.Join(b.Failed(), &exitError{code: stopCode(ctx)})
+	}
+	if err != nil {
+		return errors.Join(err, b.Failed())
+	}
+	b.Note(b.Keep.Summary(r.Document()))
+	if b.Failed() != nil {
+		return b.Failed()
+	}
+	err = gateOf(&b.Runner.Plan).judge(b.env, []outcome.Run{b.Outcome})
+	var gated *exitError
+	if err != nil && !errors.As(err, &gated) {
+		return err
+	}
+	for i := range b.Outcome.Levels {
+		if b.Outcome.Levels[i].Summary.Verdict.Severity == metric.Invalid {
+			return &exitError{code: exitInvalid}
+		}
+	}
+	return err
+}

@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tacho-bench/tacho/internal/run"
+	"github.com/tacho-bench/tacho/internal/search"
+	"github.com/tacho-bench/tacho/plan"
+)
+
+// exampleRates are limits in requests per second for which find prints its usual time,
+// because the limit of the server is unknown.
+var exampleRates = []float64{1, 10, 100}
+
+// searchEstimate describes the usual number of probes and the usual time of a search. It
+// returns an empty string for a search in virtual time, which takes less.
+func searchEstimate(s *search.Search, p *plan.Plan) string {
+	if p.Virtual {
+		return ""
+	}
+	rates := exampleRates
+	if s.Kind == search.Rate {
+		rates = slices.DeleteFunc(slices.Clone(rates), func(rate float64) bool { return rate < s.From || s.To > 0 && rate > s.To })
+		if len(rates) == 0 {
+			rates = slices.DeleteFunc([]float64{s.From, s.To}, func(rate float64) bool { return rate == 0 })
+		}
+	}
+	var steps search.Estimate
+	var times []string
+	for _, rate := range rates {
+		steps = s.Estimate(rate)
+		times = append(times, fmt.Sprintf("%s at a limit of %s req/s", span(steps), search.Number(rate)))
+	}
+	bound := "--budget bounds the time."
+	if s.Budget > 0 {
+		bound = fmt.Sprintf("--budget bounds the time to %v.", s.Budget)
+	}
+	return fmt.Sprintf("Usually %d to %d probes. Usual time: %s. %s", steps.MinSteps, steps.MaxSteps, strings.Join(times, ", "), bound)
+}
+
+// sweepEstimate describes the number of levels and the usual time of a sweep, or returns
+// an empty string if the plan has no sweep.
+func sweepEstimate(p *plan.Plan) string {
+	if p.Swept() == "" {
+		return ""
+	}
+	sweeps := len(p.Levels()) // Levels has one level per sweep and repeat
+	levels := fmt.Sprintf("At most %d levels.", sweeps*p.SweepPoints)
+	level := p.MaxSeconds.Duration()
+	switch {
+	case p.MaxSeconds > 0:
+	case run.HasLevelSize(p):
+		return levels + " The time of a level depends on its load, because its number of requests is fixed. --max-seconds bounds the time."
+	default:
+		level = run.SweepSeconds * time.Second
+	}
+	e := (&search.Sweep{Points: sweeps * p.SweepPoints}).Estimate(level)
+	return fmt.Sprintf("%s The sweep usually takes %s: %s per level, and the time until all requests are answered. --max-seconds and --sweep-points change the time.",
+		levels, span(e), level)
+}
+
+// span describes the time of an estimate: seconds if it is short, otherwise full minutes.
+func span(e search.Estimate) string {
+	short, long, unit := e.Shortest.Seconds(), e.Longest.Seconds(), "s"
+	if e.Longest > 2*time.Minute {
+		short, long, unit = e.Shortest.Minutes(), e.Longest.Minutes(), "min"
+	}
+	short, long = max(math.Floor(short), 1), math.Ceil(long)
+	if short >= long {
+		return fmt.Sprintf("up to %.0f %s", long, unit)
+	}
+	return fmt.Sprintf("%.0f to %.0f %s", short, long, unit)
+}

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tacho-bench/tacho/internal/redact"
+	"github.com/tacho-bench/tacho/internal/termtext"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/plan"
+	"github.com/tacho-bench/tacho/report"
+	"github.com/tacho-bench/tacho/report/conclusion"
+	"github.com/tacho-bench/tacho/store"
+)
+
+// brief reports whether levels are printed in one line each, on one screen: if
+// there are several and the user does not ask for more. This applies to running
+// and stored runs.
+func brief(several, verbose, styled bool) bool { return several && !verbose && !styled }
+
+func (b *benchRun) brief() bool {
+	p := &b.Runner.Asked
+	return brief(len(p.Levels()) > 1 || p.Swept() != "" || len(b.Outer) > 0, p.Verbose, p.Given("report-style"))
+}
+
+// present prints the results of the run and stores its reports.
+func (b *benchRun) present(r *report.Report) error {
+	err := errors.Join(b.showAll(r), b.WriteFiles(r))
+	if err == nil && !b.Runner.Asked.Verbose && !b.Terse {
+		b.say("Full report: " + filepath.Join(b.Keep.Dir(), store.TextFile))
+	}
+	if !b.Terse {
+		b.say(b.env.suggestion("Next, " + b.next()))
+	}
+	return err
+}
+
+// showAll prints all levels together. A single level has been printed already,
+// unless more levels were planned.
+func (b *benchRun) showAll(r *report.Report) error {
+	b.env.fit(r)
+	levels := b.Outcome.Levels
+	switch {
+	case b.Terse:
+		return nil
+	case len(levels) > 1 && b.Runner.Asked.Given("report-style"):
+		return show(b.env.Stdout, "levels", r)
+	case len(levels) > 1:
+		return show(b.env.Stdout, report.Curve, r)
+	case b.brief() && b.env.Terminal:
+		return b.printLevel(report.TextLevel, &levels[0])
+	case b.brief():
+		return b.printClosing()
+	}
+	return nil
+}
+
+// printClosing prints the conclusion of the run below its levels.
+func (b *benchRun) printClosing() error {
+	for _, text := range report.Closing(&b.Outcome) {
+		if _, err := fmt.Fprintln(b.env.Stdout, strings.Join(termtext.Wrap(text, b.env.wrapAt()), "\n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printLevel prints one level.
+func (b *benchRun) printLevel(print func(io.Writer, *report.Report, *outcome.Level) error, l *outcome.Level) error {
+	r := &report.Report{Runs: []outcome.Run{b.Outcome}, Style: b.Runner.Plan.ReportStyle, Brief: !b.Runner.Asked.Verbose}
+	b.env.fit(r)
+	return print(b.env.Stdout, r, l)
+}
+
+// suggestion breaks a line with a command like a shell, if it is too wide for the
+// terminal, so that the command can still be copied.
+func (e *Env) suggestion(line string) string {
+	before, command, is := strings.Cut(line, ": tacho ")
+	if !is || !e.Terminal || termtext.Width(line) <= e.Width() {
+		return line
+	}
+	return before + ":\n" + strings.TrimSuffix(wrapCommand("tacho "+command, e.Width()), "\n")
+}
+
+// fit sets the width of a report to the width of the terminal. Without a terminal only
+// sentences are wrapped.
+func (e *Env) fit(r *report.Report) {
+	if e.Terminal {
+		r.Wide = e.Width()
+	}
+	r.Wrap, r.ASCII = e.wrapAt(), e.pen().ASCII
+}
+
+// wrapAt returns the width of sentences.
+func (e *Env) wrapAt() int {
+	if e.Terminal {
+		return e.Width()
+	}
+	return report.TextWidth
+}
+
+// whatIsSent are the option groups that define the requests.
+var whatIsSent = []string{"Request", "Workload", "Dataset", "Conversations", "Traces"}
+
+// next suggests the next command after this run.
+func (b *benchRun) next() string {
+	p := &b.Runner.Asked
+	whom := "--base-url " + strings.Join(p.ShownURLs(), " ")
+	if len(b.Outer) > 0 {
+		return "start the best setting and find its maximum load: tacho find --base-url http://HOST:PORT --slo '" + cmp.Or(conclusion.Limit(b.Outcome.Levels), "ttft:p99<500ms") + "'"
+	}
+	if slices.ContainsFunc(b.Outcome.Levels, func(l outcome.Level) bool { return l.Summary.Config.Interrupted }) {
+		return "continue the run: tacho bench --resume " + b.Keep.Dir()
+	}
+	if !slices.ContainsFunc(b.Outcome.Levels, func(l outcome.Level) bool { return l.Summary.Completed > 0 }) {
+		return "fix the cause and repeat the run: tacho bench --plan " + b.Keep.Dir()
+	}
+	if p.Virtual {
+		whom = "--virtual --sim " + strings.Join(p.Values("sim"), ",")
+	} else if p.Sim != "" {
+		return "measure your server: tacho bench --base-url http://HOST:PORT" + b.same(append(whatIsSent, "Load")...) + limitsOf(p)
+	}
+	whom += b.same(append(whatIsSent, "Server", "Agents", "Fleet")...)
+	if limit := conclusion.Limit(b.Outcome.Levels); limit != "" {
+		return "find the limit within a few percent: tacho find " + whom + " --slo '" + limit + "'"
+	}
+	if len(p.Values("max-concurrency")) > 1 || p.Swept() != "" { // the curve is known
+		return "find the load that keeps an SLO: tacho find " + whom + " --slo 'ttft:p99<500ms'"
+	}
+	if b.short() {
+		return fmt.Sprintf("run longer, because %d requests show little: tacho bench %s%s --num-prompts %d", b.Outcome.Levels[0].Summary.Requests,
+			whom, b.sameBut([]string{"num-prompts", "max-seconds", "sweep-num-prompts-factor"}, "Load"), longerRun)
+	}
+	return "find the maximum load: tacho bench " + whom + " --request-rate sweep"
+}
+
+const (
+	// fewRequests is the number of requests below which a run is a trial: a percentile
+	// beyond p95 would be its slowest request.
+	fewRequests = 20
+	// longerRun is the number of requests of a proposed longer run, enough for a p99.
+	longerRun = 100
+)
+
+// short reports whether the run is one level with few requests because of its plan.
+func (b *benchRun) short() bool {
+	p, levels := &b.Runner.Asked, b.Outcome.Levels
+	return len(levels) == 1 && levels[0].Summary.Requests < fewRequests && !p.OwnTimes() && (p.Given("num-prompts") || p.MaxSeconds > 0)
+}
+
+// limitsOf returns the flags of --goodput.
+func limitsOf(p *plan.Plan) (flags string) {
+	for _, limit := range p.Goodput {
+		flags += " --goodput " + outcome.Quoted(limit)
+	}
+	return flags
+}
+
+// same returns the given flags of some groups, except flags that select the
+// server or belong to one run. Secrets are left out.
+func (b *benchRun) same(groups ...string) string { return b.sameBut(nil, groups...) }
+
+// sameBut returns the same flags except some.
+func (b *benchRun) sameBut(without []string, groups ...string) (flags string) {
+	public := b.Runner.Asked.Public(&redact.Secrets{})
+	others := slices.Concat(serverFlags, engineFlags, without, []string{"label", "metadata", "request-id-prefix"})
+	if public.Sim != "" {
+		others = append(others, "backend") // implied by --sim
+	}
+	for _, o := range public.Options() {
+		if !slices.Contains(groups, o.Group) || !o.Given() || o.Secret != redact.InURL || slices.Contains(others, o.Name) {
+			continue
+		}
+		values := []string{o.Text()}
+		if several, ok := o.Value.(*[]string); ok {
+			values = *several
+		}
+		for _, v := range values {
+			flags += strings.TrimSuffix(" --"+o.Name+" "+outcome.Quoted(v), " true")
+		}
+	}
+	return flags
+}

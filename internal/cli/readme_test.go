@@ -1,0 +1,196 @@
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestReadmeCommands runs every documented command after a $, in a directory
+// with the mentioned files: a server, a run, a report. Commands that need the
+// kernel clock are run by TestRealReadmeCommands.
+func TestReadmeCommands(t *testing.T) {
+	params := readme(t, false)
+	params.Cmds = map[string]func(*testscript.TestScript, bool, []string){"tacho": tachoInside, "measure": judged("bench"), "serving": serving, "viewing": viewing}
+	params.Setup = inBubble(params.Setup)
+	testscript.RunT(bubbles{t}, params)
+}
+
+// readme creates a script from documented commands: those that need their own
+// process, or the others.
+func readme(t *testing.T, process bool) testscript.Params {
+	t.Helper()
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var script strings.Builder
+	script.WriteString("cd work\n")
+	n := 0
+	for _, doc := range append(pages, "../../README.md") {
+		b, err := os.ReadFile(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range consoleBlocks(string(b)) {
+			if strings.HasPrefix(command, "tacho fit --check") && testing.Short() {
+				continue // simulates 130 million tokens
+			}
+			if strings.HasPrefix(command, "check") == process {
+				fmt.Fprintf(&script, "# %s\n%s\n", filepath.Base(doc), command)
+				n++
+			}
+		}
+	}
+	if n == 0 || !process && n < 6 {
+		t.Fatalf("only %d commands found: has the notation changed?", n)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "readme.txtar"), []byte(script.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return testscript.Params{Dir: dir, Setup: func(e *testscript.Env) error { return furnish(filepath.Join(e.WorkDir, "work")) }}
+}
+
+// TestTutorialBeginsValid runs the first command of the tutorial: its load
+// reaches a steady state, and its verdict is VALID.
+func TestTutorialBeginsValid(t *testing.T) {
+	b, err := os.ReadFile("../../docs/tutorial.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := consoleLine.FindSubmatch(b)
+	t.Chdir(t.TempDir())
+	synctest.Test(t, func(t *testing.T) {
+		args := strings.Fields(strings.TrimPrefix(string(first[1]), "tacho "))
+		code, stdout, stderr := inside(nil, args...)
+		if code != 0 || !regexp.MustCompile(`(?m)^Verdict: +VALID$`).MatchString(stdout) {
+			t.Errorf("%s: exit code %d\n%s%s", first[1], code, stdout, stderr)
+		}
+	})
+}
+
+var consoleLine = regexp.MustCompile(`(?m)^\$ (tacho .*)$`)
+
+// consoleBlocks returns the commands of a document, adapted to the test: it
+// uses the test's server, and endless servers are only started.
+func consoleBlocks(text string) []string {
+	var out []string
+	for _, m := range consoleLine.FindAllStringSubmatch(text, -1) {
+		command := strings.ReplaceAll(m[1], "http://127.0.0.1:8000", "$SERVER")
+		switch {
+		case strings.HasPrefix(command, "tacho bench"):
+			command = strings.Replace(command, "tacho bench", "measure", 1)
+		case strings.HasPrefix(command, "tacho ui"):
+			command = strings.Replace(command, "tacho ui", "viewing", 1)
+		case strings.HasPrefix(command, "tacho selfcheck"):
+			command = strings.Replace(command, "tacho selfcheck", "check", 1)
+		case strings.HasPrefix(command, "tacho sim") && !strings.Contains(command, "--list"):
+			command = "serving " + strings.TrimPrefix(regexp.MustCompile(`--port \d+`).ReplaceAllString(command, "--port 0"), "tacho ")
+		}
+		out = append(out, command)
+	}
+	return out
+}
+
+var (
+	fenced     = regexp.MustCompile("(?s)```[a-z]*\n(.*?)```")
+	unprompted = regexp.MustCompile(`(?m)^[ -]*(?:run: )?tacho (bench|find|predict|sweep) (.*)$`)
+)
+
+// TestShownCommandsAreTaken checks documented commands that take too long or
+// need a GPU or a CI service, with --dry-run.
+func TestShownCommandsAreTaken(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := furnish(dir); err != nil {
+		t.Fatal(err)
+	}
+	var script strings.Builder
+	for _, doc := range append(pages, "../../README.md") {
+		b, err := os.ReadFile(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range fenced.FindAllStringSubmatch(string(b), -1) {
+			for _, m := range unprompted.FindAllStringSubmatch(strings.ReplaceAll(block[1], "\\\n", " "), -1) {
+				words, _, _ := strings.Cut(m[2], " >")
+				before, after, ofBench := strings.Cut(words, " -- ")
+				fmt.Fprintf(&script, "# %s\ntacho %s --dry-run %s", filepath.Base(doc), m[1], strings.ReplaceAll(before, `"`, "'"))
+				if ofBench {
+					script.WriteString(" -- " + after)
+				}
+				script.WriteString("\n")
+			}
+		}
+	}
+	if n := strings.Count(script.String(), "--dry-run"); n < 8 {
+		t.Fatalf("only %d commands found: has the notation changed?", n)
+	}
+	scripts := t.TempDir()
+	if err := os.WriteFile(filepath.Join(scripts, "shown.txtar"), []byte(script.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	testscript.RunT(bubbles{t}, testscript.Params{
+		Dir: scripts, Setup: func(e *testscript.Env) error { e.Cd = dir; return nil },
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"tacho": tachoInside},
+	})
+}
+
+// serving runs a server whose parent has exited.
+func serving(ts *testscript.TestScript, _ bool, args []string) {
+	tachoInside(ts, false, append(args, "--child"))
+}
+
+// furnish creates the files that the documents mention.
+func furnish(dir string) error {
+	run := filepath.Join(dir, "runs", "20260301-120000-vllm")
+	if err := os.MkdirAll(run, 0o755); err != nil {
+		return err
+	}
+	report, err := os.ReadFile(filepath.Join(docs, "../testdata/seeds/003_659e43dd1329acd2.txt"))
+	if err != nil {
+		return err
+	}
+	page, err := os.ReadFile(filepath.Join(docs, "workloads.md"))
+	if err != nil {
+		return err
+	}
+	_, yaml, _ := strings.Cut(string(page), "```yaml\n")
+	yaml, _, _ = strings.Cut(yaml, "```")
+	files := map[string]string{
+		filepath.Join(dir, "report.txt"):    string(report),
+		filepath.Join(run, "manifest.json"): `{"schema":1,"tool":"tacho","plan":{}}`,
+		filepath.Join(run, "stages.jsonl"):  `{"index":0,"config":{"percentiles":[99],"metrics":["ttft","tpot","itl"]}}` + "\n",
+		filepath.Join(run, "records.jsonl"): `{"stage":0,"sent_ns":1000,"end_ns":9000000,"events":{"at_ns":[5000000,1000000]},"output_tokens":2}` + "\n",
+		filepath.Join(dir, "book.txt"):      "It was the best of times, it was the worst of times.\n",
+		filepath.Join(dir, "trace.jsonl"): `{"timestamp": 0, "input_length": 600, "output_length": 5, "hash_ids": [1, 2]}` + "\n" +
+			`{"timestamp": 500, "input_length": 700, "output_length": 5, "hash_ids": [1, 3]}` + "\n",
+		filepath.Join(dir, "plan.yaml"):     yaml,
+		filepath.Join(dir, "bench.yaml"):    yaml,
+		filepath.Join(dir, "prompts.jsonl"): `{"prompt":"one two three"}` + "\n",
+	}
+	for _, side := range []string{"before", "after"} {
+		if err := os.MkdirAll(filepath.Join(dir, side), 0o755); err != nil {
+			return err
+		}
+		for _, name := range []string{"manifest.json", "stages.jsonl", "records.jsonl"} {
+			files[filepath.Join(dir, side, name)] = files[filepath.Join(run, name)]
+		}
+	}
+	for path, text := range files {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/tacho-bench/tacho/plan"
+	"github.com/tacho-bench/tacho/store"
+)
+
+// lastRun names the newest run. lastRun~1 is the run before it.
+const lastRun = "last"
+
+// runsDir returns the directory of runs for commands without --runs-dir.
+func runsDir(env *Env) string {
+	return cmp.Or(env.Getenv(variable("runs-dir")), plan.Default().RunsDir)
+}
+
+// runsBack parses last or last~N. It returns false for any other word.
+func runsBack(word string) (n int, ok bool) {
+	if word == lastRun {
+		return 0, true
+	}
+	number, found := strings.CutPrefix(word, lastRun+"~")
+	n, err := strconv.Atoi(number)
+	return n, found && err == nil && n >= 0
+}
+
+// nthLast returns the directory of the newest run in dir, or of the n-th run
+// before it.
+func nthLast(dir string, n int) (string, error) {
+	all := store.Newest(dir)
+	switch {
+	case len(all) == 0:
+		return "", fmt.Errorf("no run in %s/: measure one with tacho bench, or name a directory or file", filepath.Clean(dir))
+	case n >= len(all):
+		return "", fmt.Errorf("%s~%d: only %d runs in %s/, the oldest is %s~%d", lastRun, n, len(all), filepath.Clean(dir), lastRun, len(all)-1)
+	}
+	return all[n].Dir, nil
+}
+
+// findRun returns the file or directory with this name, the run that last or
+// last~1 names, or the only file or run that starts with word.
+func findRun(env *Env, word string) (string, error) {
+	if _, err := os.Stat(word); !errors.Is(err, fs.ErrNotExist) {
+		return word, err
+	}
+	dir := runsDir(env)
+	if n, ok := runsBack(word); ok {
+		return nthLast(dir, n)
+	}
+	var found []string
+	for _, dir := range []string{dir, "."} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue // does not exist
+		}
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), word) {
+				found = append(found, filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return "", fmt.Errorf("%s: no such file, and no file or run in %s/ starts with that (%s is the newest run)", word, filepath.Clean(dir), lastRun)
+	}
+	return "", fmt.Errorf("%s is ambiguous: %s", word, strings.Join(found, " and "))
+}
+
+// findRuns finds every run named on a command line; none means the newest run.
+func findRuns(env *Env, words []string) ([]string, error) {
+	if len(words) == 0 {
+		words = []string{lastRun}
+	}
+	paths := make([]string, len(words))
+	for i, word := range words {
+		var err error
+		if paths[i], err = findRun(env, word); err != nil {
+			return nil, usage(err)
+		}
+	}
+	return paths, nil
+}
+
+// nameReplay replaces last and last~1 in --replay with the directory, which the
+// plan of the new run stores.
+func nameReplay(p *plan.Plan) error {
+	texts, changed := p.Values("replay"), false
+	for i, text := range texts {
+		word, index, indexed := strings.Cut(text, ":")
+		n, ok := runsBack(word)
+		if _, err := os.Stat(word); !ok || err == nil {
+			continue
+		}
+		dir, err := nthLast(p.RunsDir, n)
+		if err != nil {
+			return fmt.Errorf("--replay: %w", err)
+		}
+		if texts[i], changed = dir, true; indexed {
+			texts[i] += ":" + index
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return p.Set("replay", strings.Join(texts, ","))
+}

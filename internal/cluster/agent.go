@@ -1,0 +1,489 @@
+package cluster
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nkeys"
+	"github.com/nats-io/nuid"
+
+	"github.com/tacho-bench/tacho/internal/run"
+)
+
+// AgentOptions configure an agent and limit what it may do.
+type AgentOptions struct {
+	Access     Access
+	Name       string   // shown in the report
+	Version    string   // of the program; coordinator and agents must have the same version
+	Trust      []string // public keys of coordinators; empty accepts every coordinator on an authenticated NATS server
+	Allow      []string // permitted targets; see checkAddress
+	Read       []string // permitted directories and files; see checkFile
+	Spool      string   // directory for the agent's key and undelivered records
+	SpoolLimit int64    // maximum bytes on disk
+	Env        func() run.Env
+	Say        func(line string)
+	Joined     func(key string) // called with the agent's public key after joining; may be nil
+	Once       bool             // exit when the run ends
+
+	JoinWait time.Duration // how long to wait for NATS
+}
+
+// An agent works for one coordinator at a time.
+type agent struct {
+	AgentOptions
+	info       agentInfo
+	control    *nats.Conn // for commands, clocks and heartbeats, which must not queue behind records
+	data       *nats.Conn
+	js         jetstream.JetStream
+	verifier   verifier
+	ctx        context.Context
+	cancel     context.CancelFunc
+	key        *Identity     // signs all messages of this agent
+	heartbeats atomic.Uint64 // number of heartbeats sent
+
+	active      sync.WaitGroup // shares with undelivered records
+	lastRefusal string         // reason of the last refusal; used by answerCommand only
+
+	mu          sync.Mutex
+	run         string // current run; empty: none
+	sealKey     string // key that the coordinator encrypts with
+	coordinator string // public key of the coordinator
+	seq         uint64 // of the last command
+	lastHeard   time.Time
+	runner      *run.Runner
+	runnerTask  *run.Task           // task that runner was opened for
+	runnerInUse bool                // a share is using runner
+	attempt     string              // current attempt at a level
+	shares      map[int]*localShare // of the current attempt, by number
+	progress    progressByShare     // finished work of shares to take over
+	abandonedAt time.Time           // when the agent lost its coordinator; zero: not lost
+	stopping    bool                // the agent is stopping and accepts no work
+}
+
+// coordinatorTimeout is how long an agent waits for a silent coordinator.
+const coordinatorTimeout = 30 * time.Second
+
+// onceTimeout is how long an agent with Once waits for a restarted coordinator. Kubernetes may
+// need this long to start a pod on another node, and the agent may have the only copy of
+// finished records.
+const onceTimeout = 15 * time.Minute
+
+// RunAgent joins NATS and works for coordinators until ctx is done.
+func RunAgent(ctx context.Context, o AgentOptions) error {
+	a := &agent{AgentOptions: o}
+	a.ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx)) // deliver finished records first
+	defer a.cancel()
+	unlock, err := lockSpool(o.Spool)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if a.key, err = spoolIdentity(o.Spool); err != nil {
+		return err
+	}
+	a.Access.Identity = a.key
+	if err := a.join(ctx); err != nil {
+		return err
+	}
+	defer a.shutdown(ctx)
+	a.drainOldSpools()
+	if o.Joined != nil {
+		o.Joined(a.info.Key)
+	}
+	tick := time.NewTicker(heartbeatInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			a.tick()
+		case <-ctx.Done():
+			return nil
+		case <-a.ctx.Done():
+			return nil
+		}
+	}
+}
+
+// join connects to NATS and subscribes to the agent's subjects.
+func (a *agent) join(ctx context.Context) (err error) {
+	if err := a.connect(ctx); err != nil {
+		return err
+	}
+	if a.data, err = a.Access.connect(); err != nil {
+		return err
+	}
+	if a.js, err = jetstream.New(a.data); err != nil {
+		return err
+	}
+	a.verifier.trust = a.Trust
+	if a.verifier.key, err = nkeys.CreateCurveKeys(); err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	a.info = agentInfo{ID: nuid.Next(), Key: a.key.Public(), Name: a.Name, Host: host, CPUs: runtime.NumCPU(), Version: a.Version, Nonce: nuid.Next(), Boot: bootID()}
+	if a.info.SealKey, err = a.verifier.key.PublicKey(); err != nil {
+		return err
+	}
+	a.verifier.agent = a.info.ID
+	for subject, answer := range map[string]func(*nats.Msg){
+		discoverSubject: a.answerDiscovery, a.info.orderSubject(): a.answerCommand, a.info.clockSubject(): answerClock,
+	} {
+		if _, err := a.control.Subscribe(subject, answer); err != nil {
+			return err
+		}
+	}
+	return flush(context.WithoutCancel(ctx), a.control)
+}
+
+// flush waits until NATS has received all messages, at most requestTimeout.
+func flush(ctx context.Context, nc *nats.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return nc.FlushWithContext(ctx)
+}
+
+// connect waits until NATS answers, because machines of a cluster start in any order.
+func (a *agent) connect(ctx context.Context) (err error) {
+	say := sync.OnceFunc(func() {
+		a.Say(fmt.Sprintf("No NATS server answers at %s yet. Trying for up to %v.", a.Access.redacted(), a.JoinWait))
+	})
+	for end := time.Now().Add(a.JoinWait); ; pause(ctx, retryPause) {
+		if a.control, err = a.Access.connect(); !errors.Is(err, errNoServer) || time.Now().After(end) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		say()
+	}
+}
+
+// shutdown ends all shares. Undelivered records stay in the spool.
+func (a *agent) shutdown(ctx context.Context) {
+	a.stopShares()
+	a.cancel()
+	a.announceStop(ctx)
+	a.active.Wait()
+	a.mu.Lock()
+	a.detach()
+	a.mu.Unlock()
+	a.control.Close()
+	a.data.Close()
+}
+
+// stopTimeout bounds how long a stopping agent delivers finished records.
+const stopTimeout = 5 * time.Second
+
+// stopShares ends the running shares and waits until their finished records are delivered.
+// Heartbeats continue meanwhile.
+func (a *agent) stopShares() {
+	a.mu.Lock()
+	a.stopping = true
+	works := slices.Collect(maps.Values(a.shares))
+	a.mu.Unlock()
+	for _, w := range works {
+		w.stopEarly()
+	}
+	tick := time.NewTicker(heartbeatInterval)
+	defer tick.Stop()
+	for end := time.After(stopTimeout); len(works) > 0 && a.data.IsConnected(); {
+		select {
+		case <-works[0].done:
+			works = works[1:]
+		case <-tick.C:
+			a.tick()
+		case <-end:
+			return
+		}
+	}
+}
+
+// announceStop tells the coordinator not to wait for undelivered records or for the next
+// level.
+func (a *agent) announceStop(ctx context.Context) {
+	a.mu.Lock()
+	run := a.run
+	a.mu.Unlock()
+	if run != "" && a.publishHeartbeat(run, heartbeat{Stopped: true}) == nil {
+		_ = flush(context.WithoutCancel(ctx), a.control) // without this message the coordinator notices the silence
+	}
+}
+
+// answerClock returns the current time.
+func answerClock(m *nats.Msg) {
+	_ = m.Respond(binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano()))) // the coordinator asks again
+}
+
+// answerDiscovery returns the description of this agent.
+func (a *agent) answerDiscovery(m *nats.Msg) {
+	a.mu.Lock()
+	about := a.info
+	about.Run = a.run
+	a.mu.Unlock()
+	text, err := json.Marshal(about)
+	if err == nil {
+		_ = a.key.respond(m, text) // the coordinator asks again
+	}
+}
+
+// answerCommand executes a command and answers with the status.
+func (a *agent) answerCommand(m *nats.Msg) {
+	s := a.execute(m.Data)
+	if s.Refused != a.lastRefusal && !s.Stale { // print repeated refusals once; stale commands are sent again
+		if a.lastRefusal = s.Refused; s.Refused != "" {
+			a.Say("Refused a command: " + s.Refused + ".")
+		}
+	}
+	text, err := json.Marshal(s)
+	if err == nil {
+		_ = a.key.respond(m, text) // the coordinator asks again
+	}
+}
+
+// execute checks a command and executes it.
+func (a *agent) execute(message []byte) status {
+	o, e, err := a.verifier.open(message)
+	if err != nil {
+		return status{State: stateIdle, Refused: err.Error()}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.admit(o, e); err != nil {
+		return status{State: stateIdle, Refused: err.Error(), Stale: errors.Is(err, errStale)}
+	}
+	a.seq, a.lastHeard = o.Seq, time.Now()
+	switch o.Kind {
+	case cmdStatus:
+	case cmdAssign:
+		a.switchAttempt(o)
+	case cmdProgress:
+		a.progress.add(o)
+	case cmdPrepare:
+		if err := a.prepare(o); err != nil {
+			return status{State: stateFailed, Refused: err.Error()}
+		}
+	case cmdRelease:
+		a.finishRun()
+	default:
+		w := a.shareOf(o)
+		if w == nil && (o.Kind == cmdStop || o.Kind == cmdStopSending) {
+			break // nothing to stop
+		}
+		if w == nil || w.execute(o) != nil {
+			return status{State: stateIdle, Refused: "unknown level or command"}
+		}
+	}
+	if w := a.shareOf(o); w != nil {
+		return w.status()
+	}
+	return status{State: stateIdle}
+}
+
+// shareOf returns the share that a command names, or nil.
+func (a *agent) shareOf(o *command) *localShare {
+	if a.attempt != o.Attempt {
+		return nil
+	}
+	return a.shares[o.Share]
+}
+
+// busy reports whether a share is not completely sent. Shares that only deliver records do not
+// count.
+func (a *agent) busy() bool {
+	for _, w := range a.shares {
+		if s := w.status().State; s != stateEnded && s != stateFailed {
+			return true
+		}
+	}
+	return false
+}
+
+// sending reports whether a share is running. The coordinator may restart before it ends.
+func (a *agent) sending() bool {
+	for _, w := range a.shares {
+		if w.status().State == stateRunning {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	errStale    = errors.New("a later command was executed before")
+	errStopping = errors.New("the agent is stopping")
+)
+
+// admit returns an error if the agent must not execute a command.
+func (a *agent) admit(o *command, e *envelope) error {
+	if !plainName.MatchString(o.Run) || !plainName.MatchString(o.Attempt) {
+		return errors.New("the command names no run")
+	}
+	if o.Kind == cmdAssign {
+		switch {
+		case a.stopping:
+			return errStopping
+		case o.Nonce != a.info.Nonce:
+			return errors.New("the command is a replay of an earlier one")
+		case a.run != "" && (a.run != o.Run || a.coordinator != e.From):
+			return errors.New("it works for another run")
+		}
+		if a.run == "" {
+			a.Say("Working for the coordinator " + e.From + ".")
+		}
+		a.run, a.sealKey, a.coordinator, a.seq, a.info.Nonce, a.abandonedAt = o.Run, e.SealKey, e.From, 0, nuid.Next(), time.Time{}
+		return nil
+	}
+	switch {
+	case a.run == "" || a.run != o.Run || a.sealKey != e.SealKey || a.coordinator != e.From:
+		return errors.New("this agent works for another coordinator")
+	case o.Seq <= a.seq:
+		return errStale
+	}
+	return nil
+}
+
+// plainName matches the names of runs and attempts, which are parts of subjects and of
+// directory names.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9-]*$`)
+
+// switchAttempt discards shares of other attempts at this run. Shares of other runs continue
+// to deliver their records.
+func (a *agent) switchAttempt(o *command) {
+	if a.attempt == o.Attempt {
+		return
+	}
+	for _, w := range a.shares {
+		if w.command.Run == o.Run {
+			w.discard()
+		}
+	}
+	a.shares, a.attempt = nil, ""
+}
+
+// finishRun leaves the run after the coordinator has ended it. No records of it are needed any
+// more.
+func (a *agent) finishRun() {
+	for _, w := range a.shares {
+		w.discard()
+	}
+	a.shares, a.attempt = nil, ""
+	if a.Once {
+		a.Say("The run has ended.")
+		a.cancel()
+	} else {
+		a.Say("The run has ended. Waiting for the next one.")
+	}
+	a.detach()
+}
+
+// detach makes the agent available to other coordinators.
+func (a *agent) detach() {
+	if a.runner != nil {
+		a.runner.Close()
+		a.runner = nil
+	}
+	a.run, a.sealKey, a.coordinator, a.seq, a.info.Nonce, a.progress = "", "", "", 0, nuid.Next(), nil
+}
+
+// tick sends heartbeats and abandons a silent coordinator.
+func (a *agent) tick() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.run == "":
+		if a.Once && !a.abandonedAt.IsZero() && time.Since(a.abandonedAt) > onceTimeout {
+			a.Say("No coordinator continued the run.")
+			a.cancel()
+		}
+		return
+	case time.Since(a.lastHeard) > coordinatorTimeout && !a.sending():
+		a.abandonCoordinator()
+		return
+	}
+	beats := []heartbeat{{}}
+	for _, w := range a.shares {
+		beats = append(beats, w.heartbeat())
+	}
+	for _, b := range beats {
+		_ = a.publishHeartbeat(a.run, b) // the next heartbeat follows soon
+	}
+}
+
+// publishHeartbeat numbers, signs and sends a heartbeat.
+func (a *agent) publishHeartbeat(run string, b heartbeat) error {
+	b.Agent, b.Seq = a.info.ID, a.heartbeats.Add(1)
+	text, err := json.Marshal(b)
+	if err != nil {
+		return err
+	}
+	m := nats.NewMsg(heartbeatSubject(run, a.info.Key))
+	m.Data = text
+	if err := a.key.sign(m); err != nil {
+		return err
+	}
+	return a.control.PublishMsg(m)
+}
+
+// abandonCoordinator leaves a coordinator that is gone. Finished records are still delivered,
+// because the coordinator may restart.
+func (a *agent) abandonCoordinator() {
+	a.Say("The coordinator does not answer. " + map[bool]string{false: "Waiting for the next one.", true: fmt.Sprintf("Waiting %v for it to restart.", onceTimeout)}[a.Once])
+	a.discardUnstarted()
+	a.detach()
+	a.abandonedAt = time.Now()
+}
+
+// drainOldSpools delivers finished records that an earlier process left in the spool when it
+// was killed. Records older than the retention time are deleted.
+func (a *agent) drainOldSpools() {
+	entries, err := os.ReadDir(a.Spool)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		s, err := openSpool(filepath.Join(a.Spool, entry.Name()))
+		if err != nil {
+			continue
+		}
+		if s.idleTime() > retention {
+			_ = s.remove() // the next start tries again
+			a.Say(fmt.Sprintf("Deleted records of an earlier run in %s: no coordinator collected them within %v.", s.dir, retention))
+			continue
+		}
+		a.active.Go(func() { a.drain(s) })
+	}
+}
+
+// drainWarning is the time after which a message reports undelivered records.
+const drainWarning = 2 * time.Minute
+
+// drain delivers the records of an earlier process as soon as their run continues.
+func (a *agent) drain(s *spool) {
+	late := time.AfterFunc(drainWarning, func() {
+		a.Say(fmt.Sprintf("Records of an earlier run are stored in %s. Resume that run (--resume) to collect them; they are deleted after %v.", s.dir, retention))
+	})
+	defer late.Stop()
+	up := &uplink{js: a.js, spool: s, key: a.key}
+	if up.run(a.ctx) != nil || up.sendFinal(a.ctx, finalMessage{Died: true}) != nil {
+		return // the next start tries again
+	}
+	a.Say("Delivered the records that an earlier agent left in " + s.dir + ".")
+	_ = s.remove() // delivered; a second delivery would change nothing
+}

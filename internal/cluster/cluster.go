@@ -1,0 +1,153 @@
+// Package cluster runs one plan on many machines over NATS. A coordinator assigns each agent a
+// share of a level. All shares follow one schedule and start at the same instant. Agents
+// return their records through JetStream, and the coordinator stores them like the records of
+// one machine.
+//
+// The coordinator implements run.Agents (coordinator.go, drive.go, intake.go). An agent
+// executes commands (agent.go, localshare.go) and sends its records from a spool on disk
+// (spool.go, uplink.go). Commands are signed and encrypted (trust.go). Clock offsets are
+// measured throughout the run (clock.go, clocksync.go).
+package cluster
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tacho-bench/tacho/internal/live"
+	"github.com/tacho-bench/tacho/internal/run"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/session"
+)
+
+// NATS subjects. The coordinator sends commands and queries, and agents answer them. Agents
+// publish heartbeats. Records go through JetStream.
+const (
+	discoverSubject = "tacho.roll" // asks which agents are available
+)
+
+func (h *agentInfo) subject() string          { return "tacho.agent." + h.Key + "." + h.ID }
+func (h *agentInfo) orderSubject() string     { return h.subject() + ".order" }
+func (h *agentInfo) clockSubject() string     { return h.subject() + ".clock" }
+func heartbeatSubject(run, key string) string { return "tacho.run." + run + ".beat." + key }
+func leaderSubject(run string) string         { return "tacho.run." + run + ".lead" }     // asks which coordinator leads the run
+func levelStateSubject(run string) string     { return "tacho.run." + run + ".standing" } // the state of the level, for a restarted coordinator
+func streamName(run string) string            { return "tacho-" + run }
+func recordsSubject(run string) string        { return "tacho.run." + run + ".records" }
+func levelSubjects(run, try string) string    { return recordsSubject(run) + "." + try + ".*.*" }
+func inboxPrefix(key string) string           { return "_INBOX_" + key }
+
+// recordSubject contains the agent's key, so that permissions can restrict an agent to its own
+// subjects.
+func recordSubject(run, try, key string, share int) string {
+	return fmt.Sprintf("%s.%s.%s.%d", recordsSubject(run), try, key, share)
+}
+
+// retention is how long undelivered records are kept: in the stream of a run without a
+// coordinator, and in the spool of an agent.
+const retention = 24 * time.Hour
+
+// Headers of messages with records. The records of a share are one stream of bytes, one line
+// per record. Messages may split lines.
+const (
+	offsetHeader = "Tacho-Offset" // offset of the first byte in the stream
+	endHeader    = "Tacho-End"    // marks the end of the stream; the body is a finalMessage
+)
+
+// A discovery asks which agents are available.
+type discovery struct {
+	Run string `json:"run"`
+}
+
+// An agentInfo describes an agent.
+type agentInfo struct {
+	ID      string `json:"id"`  // of the process
+	Key     string `json:"key"` // the agent's public key; it signs all messages
+	Name    string `json:"name"`
+	Host    string `json:"host"`
+	CPUs    int    `json:"cpus"`
+	Version string `json:"version"`
+	SealKey string `json:"box"`            // the public key that commands are encrypted for
+	Nonce   string `json:"nonce"`          // required in the next cmdAssign, which prevents replays
+	Boot    string `json:"boot,omitempty"` // boot id of the machine; agents with the same boot id share a clock
+	Run     string `json:"run,omitempty"`  // the current run
+}
+
+// The kinds of command.
+const (
+	cmdAssign      = "take"    // join a run
+	cmdProgress    = "recall"  // finished sessions of a share to take over, in pieces, before cmdPrepare
+	cmdPrepare     = "prepare" // prepare a share of a level
+	cmdStatus      = "ask"     // report the status of a share
+	cmdStart       = "begin"   // start the share at an instant
+	cmdStopSending = "enough"  // send no more requests; requests in flight may finish
+	cmdStop        = "stop"    // end the level now
+	cmdRelease     = "release" // leave the run
+)
+
+// A command is sent by the coordinator to one agent.
+type command struct {
+	Kind        string    `json:"kind"`
+	Run         string    `json:"run"`
+	Seq         uint64    `json:"seq"`             // increases with every command
+	Nonce       string    `json:"nonce,omitempty"` // of cmdAssign
+	Attempt     string    `json:"try,omitempty"`   // identifies the level and the attempt; in cmdAssign, the attempt that continues
+	Task        *run.Task `json:"task,omitempty"`  // of cmdPrepare
+	Share       int       `json:"share,omitempty"` // number of the share's record stream
+	Part        int       `json:"k,omitempty"`     // of cmdPrepare: index of the part of the level
+	Parts       int       `json:"n,omitempty"`     // of cmdPrepare: number of parts
+	KeepAnswers bool      `json:"heed,omitempty"`  // of cmdPrepare: also return answers that later turns may quote
+	Start       int64     `json:"start,omitempty"` // of cmdStart: nanoseconds since 1970 by the agent's clock
+
+	Skip    []uint64          `json:"skip,omitempty"`  // of cmdProgress: sessions that finished or started
+	Partial []session.Partial `json:"begun,omitempty"` // of cmdProgress: finished turns of unfinished sessions
+	Elapsed time.Duration     `json:"now,omitempty"`   // of cmdProgress: time since the start of the level
+}
+
+// The states of an agent's share.
+const (
+	stateIdle      = "idle"
+	statePreparing = "preparing"
+	stateReady     = "ready"
+	stateRunning   = "running"
+	stateEnded     = "ended"
+	stateFailed    = "failed"
+)
+
+// A status is an agent's answer to a command.
+type status struct {
+	State   string `json:"state"`
+	Error   string `json:"error,omitempty"`   // why the share failed
+	Refused string `json:"refused,omitempty"` // why the agent refused the command
+	Stale   bool   `json:"old,omitempty"`     // the agent refused because it executed a later command before
+	Usage   bool   `json:"usage,omitempty"`   // the error is a mistake in the plan
+}
+
+// A heartbeat reports the progress of a share, several times a second.
+type heartbeat struct {
+	Agent      string      `json:"agent"`
+	Seq        uint64      `json:"seq"`           // increases with every heartbeat
+	Attempt    string      `json:"try,omitempty"` // empty: no level is running
+	Share      int         `json:"share"`
+	Totals     live.Totals `json:"totals"`         // since the level began
+	Tick       live.Tick   `json:"tick"`           // since the last heartbeat
+	Pending    int64       `json:"waiting"`        // bytes of records that are not yet delivered
+	SpoolError string      `json:"full,omitempty"` // why records wait in memory
+	Stopped    bool        `json:"left,omitempty"` // the agent was stopped and delivers no more records
+}
+
+// A finalMessage ends the record stream of a share.
+type finalMessage struct {
+	Client     *metric.Client  `json:"client,omitempty"`
+	Reasons    []metric.Reason `json:"known,omitempty"`
+	Error      string          `json:"error,omitempty"`   // why the share ended early
+	Died       bool            `json:"cut,omitempty"`     // the agent died; a later process delivered its finished records
+	Stopped    bool            `json:"left,omitempty"`    // the agent was stopped before the share was complete
+	SpoolError string          `json:"full,omitempty"`    // why records waited in memory
+	Lost       int             `json:"lost,omitempty"`    // records dropped because disk and memory were full
+	MaxPending int64           `json:"waiting,omitempty"` // maximum number of undelivered bytes
+}
+
+const (
+	heartbeatInterval = 250 * time.Millisecond
+	requestTimeout    = 2 * time.Second
+)

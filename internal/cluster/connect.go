@@ -1,0 +1,170 @@
+package cluster
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/tacho-bench/tacho/internal/atomicfile"
+)
+
+// Access configures the connection to NATS.
+type Access struct {
+	URL   string // one address, or several separated by commas
+	Name  string // name of the connection, shown by NATS
+	Creds string // credentials file
+	NKey  string // seed file
+	Token string
+	CA    string // certificate authority file
+	Cert  string // client certificate file
+	Key   string // client key file
+
+	// Identity authenticates this process to the NATS server of a coordinator.
+	Identity *Identity
+
+	// Dial opens the connections to NATS; nil uses the network.
+	Dial func(network, address string) (net.Conn, error)
+}
+
+// A dialer opens the connections of the NATS client.
+type dialer func(network, address string) (net.Conn, error)
+
+// Dial implements nats.CustomDialer.
+func (d dialer) Dial(network, address string) (net.Conn, error) { return d(network, address) }
+
+// Authenticated reports whether the client presents credentials to NATS.
+func (a *Access) Authenticated() bool {
+	return a.Creds != "" || a.NKey != "" || a.Token != "" || a.Cert != ""
+}
+
+// errNoServer means that no NATS server is listening, possibly not yet.
+var errNoServer = errors.New("no NATS server answers")
+
+// redacted returns the address without passwords.
+func (a *Access) redacted() string {
+	var all []string
+	for text := range strings.SplitSeq(a.URL, ",") {
+		if u, err := url.Parse(strings.TrimSpace(text)); err == nil && u.User != nil {
+			u.User = nil // may contain a secret
+			text = u.String()
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, ",")
+}
+
+// credentials names what the client presents to NATS.
+func (a *Access) credentials() string {
+	switch {
+	case a.Creds != "":
+		return "the credentials of " + a.Creds
+	case a.NKey != "":
+		return "the nkey of " + a.NKey
+	case a.Token != "":
+		return "this token"
+	}
+	return "the certificate of " + a.Cert
+}
+
+// connect opens a connection that reconnects automatically.
+func (a *Access) connect() (*nats.Conn, error) {
+	options := []nats.Option{
+		nats.Name(a.Name), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond), nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
+		nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(3), nats.Timeout(5 * time.Second), nats.ReconnectBufSize(-1),
+	}
+	switch {
+	case a.Creds != "":
+		if _, err := os.Stat(a.Creds); err != nil {
+			return nil, fmt.Errorf("the credentials for NATS cannot be read: %w", err)
+		}
+		options = append(options, nats.UserCredentials(a.Creds))
+	case a.NKey != "":
+		o, err := nats.NkeyOptionFromSeed(a.NKey)
+		if err != nil {
+			return nil, fmt.Errorf("the nkey of %s cannot be read: %w", a.NKey, err)
+		}
+		options = append(options, o)
+	case a.Token != "":
+		options = append(options, nats.Token(a.Token))
+	}
+	plain, pins, err := a.pins()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case len(pins) > 0: // embedded server of a coordinator
+		options = append(options, nats.Secure(pinned(pins)), nats.TLSHandshakeFirst(), nats.CustomInboxPrefix(inboxPrefix(a.Identity.Public())),
+			nats.Nkey(a.Identity.Public(), a.Identity.pair.Sign))
+	case a.CA != "" || a.Cert != "":
+		c, err := a.tls()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, nats.Secure(c))
+	}
+	if a.Dial != nil {
+		options = append(options, nats.SetCustomDialer(dialer(a.Dial)))
+	}
+	if err := a.checkScheme(); err != nil {
+		return nil, err
+	}
+	nc, err := nats.Connect(plain, options...)
+	var dial *net.OpError
+	switch {
+	case errors.Is(err, errPin):
+		return nil, fmt.Errorf("join NATS at %s: %w: another program listens there, or the coordinator has a new key; copy the address that it prints", a.redacted(), err)
+	case errors.Is(err, nats.ErrNoServers), errors.As(err, &dial) && dial.Op == "dial":
+		return nil, fmt.Errorf("%w at %s: check that it runs and that the address is right", errNoServer, a.redacted())
+	case errors.Is(err, nats.ErrAuthorization) && a.Authenticated():
+		return nil, fmt.Errorf("NATS rejects %s: check that the server at %s accepts it", a.credentials(), a.redacted())
+	case errors.Is(err, nats.ErrAuthorization):
+		return nil, errors.New("NATS requires credentials: add --creds, --nkey or --token (for bench: --nats-creds, --nats-nkey or --nats-token)")
+	case err != nil && (a.CA != "" || a.Cert != ""):
+		return nil, fmt.Errorf("join NATS with TLS: %w: check --ca-cert, --cert and --key (for bench: --nats-ca-cert, --nats-cert and --nats-key)", err)
+	case err != nil:
+		return nil, fmt.Errorf("join NATS at %s: %w: check that a NATS server listens there", a.redacted(), err)
+	}
+	return nc, nil
+}
+
+// checkScheme returns an error for addresses with a scheme that NATS does not support.
+func (a *Access) checkScheme() error {
+	for text := range strings.SplitSeq(a.redacted(), ",") {
+		scheme, _, has := strings.Cut(strings.TrimSpace(text), "://")
+		if has && !slices.Contains([]string{"nats", "tls", "ws", "wss"}, scheme) {
+			return fmt.Errorf("%s is not an address of a NATS server: write nats://host:4222, or tls://host:4222", text)
+		}
+	}
+	return nil
+}
+
+func (a *Access) tls() (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if a.CA != "" {
+		text, err := atomicfile.ReadOnce(a.CA)
+		if err != nil {
+			return nil, err
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s contains no PEM certificate", a.CA)
+		}
+	}
+	if a.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(a.Cert, a.Key)
+		if err != nil {
+			return nil, err
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}

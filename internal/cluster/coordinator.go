@@ -1,0 +1,430 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/tacho-bench/tacho/internal/live"
+	"github.com/tacho-bench/tacho/internal/run"
+	"github.com/tacho-bench/tacho/plan"
+)
+
+// Options configure a coordinator.
+type Options struct {
+	Access   Access
+	Identity *Identity
+	Version  string
+	Agents   int           // number of agents
+	Wait     time.Duration // how long to wait until agents have joined and are ready
+	Timeout  time.Duration // an agent without a heartbeat for this long is lost
+	OnLoss   string
+	Trusts   func(key string) bool // reports whether an agent with this public key may join
+	Run      string                // name; empty generates one
+	Resume   bool                  // continue this run, which an earlier coordinator started
+	Say      func(line string)
+}
+
+// A Coordinator runs the levels of a plan on agents. It implements run.Agents for one run.
+type Coordinator struct {
+	Options
+	control *nats.Conn
+	js      jetstream.JetStream
+	stream  jetstream.Stream
+	sealer  *sealer
+	seq     atomic.Uint64
+	cancel  context.CancelFunc
+
+	disconnected   bool        // NATS is not connected
+	disconnectedAt time.Time   // when the disconnection was noticed
+	resumeState    *levelState // of the level that an earlier coordinator left unfinished, or nil
+
+	mu     sync.Mutex
+	agents []*member // in the order of their shares
+	level  *levelRun // current level
+}
+
+var _ run.Agents = (*Coordinator)(nil)
+
+// A member is the coordinator's view of an agent.
+type member struct {
+	agentInfo
+	mu         sync.Mutex
+	clock      clock
+	lastHeard  time.Time
+	lastSeq    uint64            // number of the last heartbeat
+	heartbeats map[int]heartbeat // of the level, by share
+	ticks      []live.Tick       // of the level, not yet processed
+	stopped    bool              // the agent has announced its stop
+	lost       bool              // lost for the run
+}
+
+// New returns a coordinator. It recruits agents when the first level is due.
+func New(o Options) (*Coordinator, error) {
+	c := &Coordinator{Options: o, cancel: func() {}}
+	c.Run = cmp.Or(o.Run, nuid.Next())
+	var err error
+	if c.sealer, err = newSealer(o.Identity); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Close ends the run and releases the agents.
+func (c *Coordinator) Close() error { return c.end(true) }
+
+// Pause ends this coordinator without releasing the agents, so that they wait for the
+// next coordinator of the run. A level that was stopped is measured again.
+func (c *Coordinator) Pause() error { return c.end(false) }
+
+// end deletes the stream of the run and disconnects.
+func (c *Coordinator) end(free bool) error {
+	if c.control == nil {
+		return nil
+	}
+	defer c.control.Close()
+	defer c.cancel()
+	if c.stream == nil {
+		return nil // the run did not start
+	}
+	if !c.control.IsConnected() {
+		return nil // without a message, agents leave after coordinatorTimeout, and NATS deletes the stream after retention
+	}
+	if free {
+		c.each(c.members(), func(m *member) { _, _ = c.send(context.Background(), m, &command{Kind: cmdRelease}) }) // agents that miss it leave by themselves
+	}
+	err := c.retry(context.Background(), func(ctx context.Context) error {
+		if err := c.js.DeleteStream(ctx, streamName(c.Run)); !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("delete the run's NATS stream: %w (NATS deletes it after %v)", err, retention)
+	}
+	return nil
+}
+
+func (c *Coordinator) members() []*member {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.agents)
+}
+
+// each calls do for all members concurrently.
+func (c *Coordinator) each(all []*member, do func(*member)) {
+	var g sync.WaitGroup
+	for _, m := range all {
+		g.Go(func() { do(m) })
+	}
+	g.Wait()
+}
+
+// assemble connects to NATS and waits for the planned number of agents.
+func (c *Coordinator) assemble(ctx context.Context) (err error) {
+	if c.control != nil {
+		return nil
+	}
+	if c.control, err = c.Access.connect(); err != nil {
+		return err
+	}
+	if c.js, err = jetstream.New(c.control); err != nil {
+		return err
+	}
+	if err := c.claimRun(ctx); err != nil {
+		return err
+	}
+	if err := c.createStream(ctx); err != nil {
+		return err
+	}
+	if c.Resume {
+		if err := c.loadLevelState(ctx); err != nil {
+			return err
+		}
+	}
+	if _, err := c.control.Subscribe(heartbeatSubject(c.Run, "*"), c.handleHeartbeat); err != nil {
+		return err
+	}
+	background, over := context.WithCancel(context.WithoutCancel(ctx))
+	c.cancel = over
+	go c.monitorAgents(background) // agents that wait for others abandon a silent coordinator
+	if err := c.recruitInitial(ctx); err != nil {
+		return err
+	}
+	c.each(c.members(), func(m *member) { c.measureClock(ctx, m, initialReadings) })
+	return nil
+}
+
+// recruitInitial waits for agents before the first level. A resumed run waits only shortly,
+// because some agents may have died.
+func (c *Coordinator) recruitInitial(ctx context.Context) error {
+	if c.resumeState == nil {
+		return c.recruit(ctx)
+	}
+	short, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	_ = c.recruit(short) // missing agents are reported as lost
+	return ctx.Err()
+}
+
+// claimRun makes this coordinator the leader of the run, or fails if there is another one.
+func (c *Coordinator) claimRun(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	if other, err := c.control.RequestWithContext(ctx, leaderSubject(c.Run), nil); err == nil {
+		return fmt.Errorf("another coordinator leads this run (%q): stop it first", other.Data)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "another machine"
+	}
+	_, err = c.control.Subscribe(leaderSubject(c.Run), func(m *nats.Msg) {
+		_ = m.Respond(fmt.Appendf(nil, "process %d on %s", os.Getpid(), host)) // the other coordinator asks again
+	})
+	return err
+}
+
+// createStream creates the stream for records, with three replicas if NATS has three servers,
+// so that one server may fail.
+func (c *Coordinator) createStream(ctx context.Context) (err error) {
+	for _, replicas := range []int{3, 1} {
+		c.stream, err = c.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+			Name: streamName(c.Run), Subjects: []string{recordsSubject(c.Run) + ".>", levelStateSubject(c.Run)}, Storage: jetstream.FileStorage, Replicas: replicas,
+			Description: "records of a run of tacho, until they are kept", AllowDirect: true, MaxAge: retention,
+		})
+		if err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("create the NATS stream for records: %w: check that JetStream is enabled", err)
+}
+
+// discoveryTimeout is how long the coordinator waits for answers to a discovery.
+const discoveryTimeout = 200 * time.Millisecond
+
+// recruit waits for agents and assigns the planned number.
+func (c *Coordinator) recruit(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Wait)
+	defer cancel()
+	said, why := false, ""
+	for {
+		there := c.discover(ctx)
+		if now := c.assignAgents(ctx, there); now != "" && (ctx.Err() == nil || why == "") { // an interrupted call has no new reasons
+			why = now
+		}
+		if len(c.agents) == c.Agents {
+			c.nameAgents()
+			return nil
+		}
+		if !said && ctx.Err() == nil {
+			said = true
+			c.Say(fmt.Sprintf("Waiting up to %v for %s; %d joined%s.", c.Wait, plural(c.Agents, "agent"), len(c.agents), why))
+		}
+		if pause(ctx, discoveryTimeout); ctx.Err() != nil {
+			if err := context.Cause(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				return err
+			}
+			return fmt.Errorf("%d of %s joined within %v%s: start more (tacho agent --join ...) or lower --agents", len(c.agents), plural(c.Agents, "agent"), c.Wait, why)
+		}
+	}
+}
+
+// plural returns a count with its noun.
+func plural(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
+}
+
+// discover asks which agents are available.
+func (c *Coordinator) discover(ctx context.Context) (there []agentInfo) {
+	inbox := nats.NewInbox()
+	sub, err := c.control.SubscribeSync(inbox)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	text, err := json.Marshal(discovery{c.Run})
+	if err != nil || c.control.PublishRequest(discoverSubject, inbox, text) != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
+	defer cancel()
+	for {
+		m, err := sub.NextMsgWithContext(ctx)
+		if err != nil {
+			break
+		}
+		var h agentInfo
+		if json.Unmarshal(m.Data, &h) == nil && h.ID != "" && !strings.ContainsAny(h.ID, ".*> ") && signedBy(h.Key, m.Subject, m.Header, m.Data) {
+			there = append(there, h)
+		}
+		if len(there) >= c.Agents && len(c.agents) == 0 && c.resumeState == nil {
+			break
+		}
+	}
+	slices.SortFunc(there, func(a, b agentInfo) int {
+		return cmp.Or(c.resumeState.rank(a.ID)-c.resumeState.rank(b.ID), cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	return there
+}
+
+// assignAgents assigns available agents to this run and returns why it rejected others.
+func (c *Coordinator) assignAgents(ctx context.Context, there []agentInfo) string {
+	var why []string
+	for _, h := range there {
+		if len(c.agents) == c.Agents {
+			break
+		}
+		if slices.ContainsFunc(c.agents, func(m *member) bool { return m.ID == h.ID }) {
+			continue
+		}
+		switch {
+		case !c.Trusts(h.Key):
+			why = append(why, fmt.Sprintf("%s has the key %s, which this coordinator does not trust: --trust-agent %[2]s trusts it", h.Name, h.Key))
+			continue
+		case h.Run != "" && h.Run != c.Run:
+			why = append(why, h.Name+" works for another coordinator")
+			continue
+		case h.Version != c.Version:
+			why = append(why, fmt.Sprintf("%s is tacho %s, and this is %s", h.Name, h.Version, c.Version))
+			continue
+		}
+		m := &member{agentInfo: h, lastHeard: time.Now(), clock: clock{same: h.Boot != "" && h.Boot == bootID()}}
+		s, err := c.send(ctx, m, &command{Kind: cmdAssign, Nonce: h.Nonce, Attempt: c.resumeState.attempt()})
+		switch {
+		case err != nil:
+			why = append(why, fmt.Sprintf("%s does not answer", h.Name))
+		case s.Refused != "":
+			why = append(why, fmt.Sprintf("%s refuses: %s", h.Name, s.Refused))
+		default:
+			c.mu.Lock()
+			c.agents = append(c.agents, m)
+			c.mu.Unlock()
+		}
+	}
+	if len(why) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(why, "; ") + ")"
+}
+
+// nameAgents sorts agents by name, so that the same agents always get the same shares. It
+// makes the names unique, because records and reports contain them.
+func (c *Coordinator) nameAgents() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	slices.SortStableFunc(c.agents, func(a, b *member) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	seen := map[string]bool{}
+	for _, m := range c.agents {
+		name := m.Name
+		for n := 2; seen[name]; n++ {
+			name = fmt.Sprintf("%s#%d", m.Name, n)
+		}
+		m.Name = name
+		seen[name] = true
+	}
+}
+
+// send sends a command and returns the agent's answer.
+func (c *Coordinator) send(ctx context.Context, m *member, o *command) (s status, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	for {
+		if s, err = c.sendOnce(ctx, m, o); err != nil || !s.Stale {
+			return s, err
+		}
+	}
+}
+
+// sendOnce sends a command with the next sequence number. A command of another goroutine with
+// a later number may arrive earlier, which makes this one stale.
+func (c *Coordinator) sendOnce(ctx context.Context, m *member, o *command) (s status, err error) {
+	o.Run, o.Seq = c.Run, c.seq.Add(1)
+	text, err := c.sealer.seal(m.ID, m.SealKey, o)
+	if err != nil {
+		return s, err
+	}
+	answer, err := c.control.RequestWithContext(ctx, m.orderSubject(), text)
+	if err != nil {
+		return s, err
+	}
+	if !signedBy(m.Key, answer.Subject, answer.Header, answer.Data) {
+		return s, errors.New("the agent did not sign its answer")
+	}
+	return s, json.Unmarshal(answer.Data, &s)
+}
+
+// handleHeartbeat stores a heartbeat.
+func (c *Coordinator) handleHeartbeat(msg *nats.Msg) {
+	var b heartbeat
+	if json.Unmarshal(msg.Data, &b) != nil {
+		return
+	}
+	for _, m := range c.members() {
+		if m.ID == b.Agent && signedBy(m.Key, msg.Subject, msg.Header, msg.Data) {
+			m.mu.Lock()
+			if b.Seq <= m.lastSeq { // a duplicate
+				m.mu.Unlock()
+				continue
+			}
+			m.lastSeq = b.Seq
+			if m.lastHeard = time.Now(); m.heartbeats == nil {
+				m.heartbeats = map[int]heartbeat{}
+			}
+			m.stopped = m.stopped || b.Stopped
+			if b.Attempt != "" && (b.Share >= 0 && b.Share < maxShares) {
+				m.heartbeats[b.Share] = b
+			}
+			if m.ticks = append(m.ticks, b.Tick); len(m.ticks) > maxTicks {
+				m.ticks = m.ticks[1:]
+			}
+			m.mu.Unlock()
+		}
+	}
+}
+
+const (
+	maxTicks  = 100    // not yet processed
+	maxShares = 100000 // of a level, with taken-over shares
+)
+
+// silence returns the time since the agent's last heartbeat.
+func (m *member) silence() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return time.Since(m.lastHeard)
+}
+
+// hasStopped reports whether the agent has announced its stop.
+func (m *member) hasStopped() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.stopped
+}
+
+// refused makes an error of an agent's refusal.
+func (m *member) refused(s status) error {
+	text := cmp.Or(s.Refused, s.Error)
+	err := fmt.Errorf("agent %s (%s): %s", m.Name, m.Host, text)
+	if s.Usage {
+		return &run.UsageError{Err: err}
+	}
+	return err
+}
+
+// reassigns reports whether another agent takes over the rest of a lost share.
+func (o *Options) reassigns() bool { return o.OnLoss == plan.Reassign }

@@ -1,0 +1,500 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nuid"
+
+	"github.com/tacho-bench/tacho/internal/live"
+	"github.com/tacho-bench/tacho/internal/run"
+	"github.com/tacho-bench/tacho/metric"
+)
+
+// A levelRun is a level in progress.
+type levelRun struct {
+	task      *run.Task
+	attempt   string // name of the attempt
+	shares    []*share
+	intake    *intake
+	reasons   []metric.Reason
+	epoch     time.Time
+	takeovers chan takeover
+	resumed   bool   // an earlier coordinator started the level
+	resumeSeq uint64 // last message in the stream when this coordinator resumed the level
+	unsaved   bool   // the stored level state is out of date
+}
+
+// Prepare implements run.Agents.
+func (c *Coordinator) Prepare(ctx context.Context, t *run.Task) error {
+	under, err := c.UnderWay(ctx, t.Index)
+	if err != nil {
+		return err
+	}
+	if under {
+		return c.resumeLevel(ctx, t)
+	}
+	for {
+		if err := c.prepare(ctx, t); !errors.Is(err, errAgentLost) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// prepare prepares a level on the available agents. If an agent is lost meanwhile, prepare
+// marks it and returns errAgentLost, and the next attempt excludes it.
+func (c *Coordinator) prepare(ctx context.Context, t *run.Task) error {
+	l := &levelRun{task: t, attempt: fmt.Sprintf("%d-%s", t.Index, nuid.Next()), takeovers: make(chan takeover, maxTakeovers)}
+	members, err := c.availableAgents(ctx, l)
+	if err != nil {
+		return err
+	}
+	n := t.Shares(len(members))
+	for k, m := range members[:n] {
+		c.newShare(l, k, n, m)
+	}
+	if err := c.retry(ctx, func(ctx context.Context) error { return c.stream.Purge(ctx) }); err != nil { // earlier levels are stored elsewhere
+		return fmt.Errorf("delete old records in NATS: %w", err)
+	}
+	if l.intake, err = c.openIntake(ctx, l.attempt); err != nil {
+		return err
+	}
+	c.level = l
+	if err := c.prepareAll(ctx, l); err != nil {
+		l.intake.close()
+		c.stopAll(context.WithoutCancel(ctx), l)
+		return err
+	}
+	return nil
+}
+
+// availableAgents returns the agents that are still alive. New agents may replace lost ones;
+// without replacements the level has fewer agents.
+func (c *Coordinator) availableAgents(ctx context.Context, l *levelRun) ([]*member, error) {
+	c.mu.Lock()
+	before := len(c.agents)
+	c.agents = slices.DeleteFunc(c.agents, func(m *member) bool { return m.lost || m.hasStopped() })
+	left := len(c.agents)
+	c.mu.Unlock()
+	if left < before || left < c.Agents {
+		short, cancel := context.WithTimeout(ctx, c.Timeout)
+		err := c.recruit(short)
+		cancel()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		all := c.members()
+		if len(all) == 0 {
+			return nil, err
+		}
+		if err != nil {
+			l.reasons = append(l.reasons, metric.Reason{
+				Code: "fewer-agents", Severity: metric.Degraded,
+				Text: fmt.Sprintf("only %d of %d agents were left for this level, so each sent more: start replacements for the lost agents", len(all), c.Agents),
+			})
+		}
+		c.each(all, func(m *member) { c.measureClock(ctx, m, initialReadings) })
+	}
+	return c.members(), nil
+}
+
+// prepareAll prepares the shares of all agents.
+func (c *Coordinator) prepareAll(ctx context.Context, l *levelRun) error {
+	ctx, cancel := context.WithTimeout(ctx, c.Wait)
+	defer cancel()
+	failed := make([]error, len(l.shares))
+	var g sync.WaitGroup
+	for i, s := range l.shares {
+		g.Go(func() {
+			failed[i] = c.awaitReady(ctx, s, s.prepareCommand(l))
+			if failed[i] != nil {
+				cancel() // one failure fails the level
+			}
+		})
+	}
+	g.Wait()
+	var all []error
+	for i, err := range failed {
+		if errors.Is(err, errAgentLost) {
+			l.shares[i].member.lost = true
+			c.Say(fmt.Sprintf("The level starts without an agent: %v.", err))
+		}
+		if err != nil && !errors.Is(err, context.Canceled) {
+			all = append(all, err)
+		}
+	}
+	if len(all) == 0 && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return errors.Join(all...)
+}
+
+// errAgentLost means that an agent died or stopped before its share was ready.
+var errAgentLost = errors.New("was lost")
+
+// awaitReady prepares the share of one agent and waits until it is ready.
+func (c *Coordinator) awaitReady(ctx context.Context, s *share, o *command) error {
+	wait := time.Millisecond
+	for {
+		now, err := c.send(ctx, s.member, o)
+		switch {
+		case err == nil && (now.Refused != "" || now.State == stateFailed):
+			return s.member.refused(now)
+		case err == nil && now.State == stateReady:
+			return nil
+		case s.member.hasStopped():
+			return fmt.Errorf("agent %s (%s) %w: it was stopped", s.member.Name, s.member.Host, errAgentLost)
+		case err != nil && !c.control.IsConnected():
+			c.resetSilence()
+		case err != nil && s.member.silence() > c.Timeout:
+			return fmt.Errorf("agent %s (%s) %w: no message for %v", s.member.Name, s.member.Host, errAgentLost, c.Timeout)
+		case err == nil && o.Kind == cmdPrepare:
+			o = &command{Kind: cmdStatus, Attempt: o.Attempt, Share: o.Share}
+		}
+		if pause(ctx, wait); ctx.Err() != nil {
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return ctx.Err()
+			}
+			return fmt.Errorf("agent %s was not ready for the level after %v: raise --agent-wait, or check the agent's log", s.member.Name, c.Wait)
+		}
+		wait = min(2*wait, 100*time.Millisecond)
+	}
+}
+
+// startDelay is the minimum time between the start command and the start.
+const startDelay = 200 * time.Millisecond
+
+// Drive implements run.Agents.
+func (c *Coordinator) Drive(ctx context.Context, d *run.Drive) ([]metric.Agent, []metric.Reason, error) {
+	l := c.level
+	defer l.intake.close()
+	if l.resumed {
+		c.resumeShares(ctx, l)
+	} else {
+		c.startAll(ctx, l)
+	}
+	d.Live.Client = l.clientState
+	d.Begin(l.epoch)
+	err := c.collect(ctx, l, d)
+	var agents []metric.Agent
+	for _, s := range l.shares {
+		agents = append(agents, s.report())
+		l.reasons = append(l.reasons, s.reasons()...)
+	}
+	return agents, unique(l.reasons), err
+}
+
+// startAll starts all shares at the same instant.
+func (c *Coordinator) startAll(ctx context.Context, l *levelRun) {
+	ahead := startDelay
+	for _, s := range l.shares {
+		c.measureClock(ctx, s.member, moreReadings)
+		_, bound := s.member.offset()
+		ahead = max(ahead, startDelay+10*bound)
+	}
+	l.epoch = time.Now().Add(ahead)
+	for _, s := range l.shares {
+		s.offset, _ = s.member.offset()
+	}
+	for _, s := range l.shares {
+		go c.startShare(ctx, l, s)
+	}
+	c.saveLevelState(ctx, l)
+}
+
+// startShare starts a share at the epoch of the level, which may be in the past.
+func (c *Coordinator) startShare(ctx context.Context, l *levelRun, s *share) {
+	now, heard := c.sendUntilHeard(ctx, s.member, command{Kind: cmdStart, Attempt: l.attempt, Share: s.id, Start: l.epoch.Add(s.offset).UnixNano()})
+	s.rejected.Store(heard && now.Refused != "")
+}
+
+// sendUntilHeard repeats a command until the agent answers, or is lost or stopped.
+func (c *Coordinator) sendUntilHeard(ctx context.Context, m *member, o command) (now status, heard bool) {
+	for ctx.Err() == nil && m.silence() < c.Timeout && !m.hasStopped() {
+		again := o
+		if now, err := c.send(ctx, m, &again); err == nil {
+			return now, true
+		}
+		pause(ctx, 50*time.Millisecond)
+	}
+	return now, false
+}
+
+func (c *Coordinator) stopAll(ctx context.Context, l *levelRun) {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	var g sync.WaitGroup
+	for _, s := range l.shares {
+		g.Go(func() { c.sendUntilHeard(ctx, s.member, command{Kind: cmdStop, Attempt: l.attempt, Share: s.id}) })
+	}
+	g.Wait()
+}
+
+// collect receives records until every share is complete or lost.
+func (c *Coordinator) collect(ctx context.Context, l *levelRun, d *run.Drive) error {
+	tick := time.NewTicker(heartbeatInterval / 2)
+	defer tick.Stop()
+	halt, enough := ctx.Done(), d.Enough
+	stopping, ended := context.WithCancel(context.WithoutCancel(ctx))
+	defer ended()
+	defer l.updateCounts(d)
+	var leave <-chan time.Time
+	var failed error
+	for !l.finished() {
+		select {
+		case m := <-l.intake.messages:
+			if err := c.handleMessage(l, m, d); err != nil && failed == nil {
+				failed = err
+				go c.stopAll(stopping, l)
+			}
+			l.intake.advance(m)
+		case <-tick.C:
+			if err := c.check(ctx, l, d); err != nil {
+				return err
+			}
+		case t := <-l.takeovers:
+			c.finishTakeover(ctx, l, t)
+		case <-enough:
+			enough = nil
+			for _, s := range l.shares {
+				go c.sendUntilHeard(ctx, s.member, command{Kind: cmdStopSending, Attempt: l.attempt, Share: s.id})
+			}
+		case <-halt:
+			halt, leave = nil, c.disconnectedGrace()
+			go c.stopAll(stopping, l)
+		case <-leave:
+			if !c.control.IsConnected() {
+				return ctx.Err()
+			}
+		}
+	}
+	return cmp.Or(failed, ctx.Err())
+}
+
+// check runs the periodic checks of a level.
+func (c *Coordinator) check(ctx context.Context, l *levelRun, d *run.Drive) error {
+	l.updateCounts(d)
+	c.warnFullSpools(l)
+	if err := c.checkNATS(ctx); err != nil {
+		return err
+	}
+	c.findLost(ctx, l)
+	c.checkIntake(ctx, l)
+	if l.unsaved {
+		c.saveLevelState(ctx, l)
+	}
+	return nil
+}
+
+// disconnectedGrace returns when a stopped run ends without its agents because NATS is
+// disconnected. It returns nil if NATS is connected.
+func (c *Coordinator) disconnectedGrace() <-chan time.Time {
+	if c.control.IsConnected() {
+		return nil
+	}
+	c.Say(fmt.Sprintf("NATS is disconnected, so agents cannot be stopped: tacho exits in %v. Agents keep their records; --resume collects them later.", stopGrace))
+	return time.After(stopGrace)
+}
+
+const (
+	// natsLimit is how long a level waits for NATS. Kubernetes moves a pod from a dead node
+	// after 5 minutes, and NATS needs less than another 5 minutes to start there.
+	natsLimit = 10 * time.Minute
+	// stopGrace is how long a stopped run waits for NATS to reconnect. A short disconnection
+	// then does not leave agents sending.
+	stopGrace = 2 * time.Second
+)
+
+// checkNATS reports when NATS disconnects and reconnects. It returns an error after natsLimit
+// without a connection. A stopped run does not wait for NATS.
+func (c *Coordinator) checkNATS(ctx context.Context) error {
+	away := !c.control.IsConnected()
+	if away != c.disconnected {
+		c.disconnected, c.disconnectedAt = away, time.Now()
+		c.Say(map[bool]string{true: "NATS is disconnected: agents continue, and keep their records.", false: "NATS is connected again."}[away])
+	}
+	if away && time.Since(c.disconnectedAt) >= natsLimit {
+		return fmt.Errorf("NATS was unreachable for %v: restart it, then run tacho bench --resume (agents keep their records for %v)", natsLimit, retention)
+	}
+	if away && ctx.Err() == nil {
+		c.resetSilence()
+	}
+	return nil
+}
+
+// resetSilence restarts the timeout of all agents, which is not their fault if NATS fails.
+func (c *Coordinator) resetSilence() {
+	for _, m := range c.members() {
+		m.mu.Lock()
+		m.lastHeard = time.Now()
+		m.mu.Unlock()
+	}
+}
+
+// finished reports whether all records have been received.
+func (l *levelRun) finished() bool {
+	return l.intake.lastSeq >= l.resumeSeq && !slices.ContainsFunc(l.shares, func(s *share) bool { return s.lossReason == "" && (!s.ended || s.died()) })
+}
+
+// shareOf returns the share that a subject ends with, or nil if it names none.
+func (l *levelRun) shareOf(subject string) *share {
+	_, text, _ := cutLast(subject)
+	k, err := strconv.Atoi(text)
+	if err != nil || k < 0 || k >= len(l.shares) {
+		return nil
+	}
+	return l.shares[k]
+}
+
+// handleMessage adds a message to its share.
+func (c *Coordinator) handleMessage(l *levelRun, m incoming, d *run.Drive) error {
+	s := l.shareOf(m.subject)
+	if s == nil {
+		return nil // not from an agent of this level
+	}
+	if !signedBy(s.member.Key, m.subject, m.header, m.body) {
+		c.Say(fmt.Sprintf("Ignored records of share %d that agent %s did not sign: check who else can publish to this NATS server.", s.part+1, s.member.Name))
+		return nil
+	}
+	return s.addMessage(m.header, m.body, d.Sink)
+}
+
+func cutLast(subject string) (before, last string, ok bool) {
+	i := strings.LastIndexByte(subject, '.')
+	if i < 0 {
+		return "", subject, false
+	}
+	return subject[:i], subject[i+1:], true
+}
+
+// updateCounts adds up the progress of all agents.
+func (l *levelRun) updateCounts(d *run.Drive) {
+	var sum live.Totals
+	for _, s := range l.shares {
+		s.member.mu.Lock()
+		b, ticks := s.member.heartbeats[s.id], s.member.ticks
+		s.member.ticks = nil
+		s.member.mu.Unlock()
+		for _, t := range ticks {
+			d.Live.AddLatencies(t)
+		}
+		if b.Attempt == l.attempt {
+			sum = sum.Plus(b.Totals)
+		}
+	}
+	to := &d.Live.Counts
+	to.Started.Store(sum.Sent)
+	to.Finished.Store(sum.Finished)
+	to.Failed.Store(sum.Failed)
+	to.Tokens.Store(sum.Tokens)
+	to.Sessions.Store(sum.Sessions)
+}
+
+// warnFullSpools warns once about each full spool.
+func (c *Coordinator) warnFullSpools(l *levelRun) {
+	for _, s := range l.shares {
+		s.member.mu.Lock()
+		b := s.member.heartbeats[s.id]
+		s.member.mu.Unlock()
+		if b.SpoolError != "" && b.Attempt == l.attempt && !s.warnedFull {
+			s.warnedFull = true
+			c.Say(fmt.Sprintf("Agent %s keeps up to %[3]d MiB of records in memory: %[2]s.", s.member.Name, b.SpoolError, spoolMemory>>20))
+		}
+	}
+}
+
+// clientState returns the worst client state of all agents.
+func (l *levelRun) clientState() *metric.Client {
+	var all []metric.Agent
+	for _, s := range l.shares {
+		s.member.mu.Lock()
+		all = append(all, metric.Agent{Client: s.member.heartbeats[s.id].Tick.Client})
+		s.member.mu.Unlock()
+	}
+	return metric.WorstClient(all)
+}
+
+// findLost marks agents as lost if they were silent for too long and all their delivered
+// records have been received.
+func (c *Coordinator) findLost(ctx context.Context, l *levelRun) {
+	for _, s := range l.shares {
+		died := s.died()
+		switch {
+		case s.lossReason != "" || !died && (s.ended || s.member.silence() < c.Timeout && !s.rejected.Load() && !s.member.hasStopped()):
+			continue
+		case died && s.final.Stopped:
+			s.lossReason = "it was stopped"
+		case died:
+			s.lossReason = "its process died"
+		case c.hasPending(ctx, l, s):
+			continue
+		case s.member.hasStopped():
+			s.lossReason = "it was stopped before it handed over all records"
+		case s.rejected.Load():
+			s.lossReason = "it gave up its share without a coordinator"
+		default:
+			s.lossReason = fmt.Sprintf("no message for %v", c.Timeout)
+		}
+		s.member.lost, l.unsaved = true, true
+		c.Say(fmt.Sprintf("Agent %s (%s) is lost: %s.", s.member.Name, s.member.Host, s.lossReason))
+		if c.reassigns() && ctx.Err() == nil {
+			c.takeOver(ctx, l, s)
+		}
+	}
+}
+
+// hasPending reports whether the stream may contain records of a share that were not received
+// yet. If NATS does not answer, silence is not the agent's fault.
+func (c *Coordinator) hasPending(ctx context.Context, l *levelRun, s *share) bool {
+	last, err := c.lastSeq(ctx, recordSubject(c.Run, l.attempt, s.member.Key, s.id))
+	if err != nil && ctx.Err() == nil {
+		c.resetSilence()
+		return true
+	}
+	return last > l.intake.lastSeq
+}
+
+// reasons returns the verdict reasons of the share.
+func (s *share) reasons() (out []metric.Reason) {
+	who := fmt.Sprintf("agent %s (share %d of %d)", s.member.Name, s.part+1, s.parts)
+	degraded := func(code, text string) {
+		out = append(out, metric.Reason{Code: code, Severity: metric.Degraded, Text: text})
+	}
+	switch {
+	case s.lossReason != "" && s.taker != "":
+		degraded("agent-lost", fmt.Sprintf("%s was lost (%s) and agent %s took over after %d requests: measure again", who, s.lossReason, s.taker, s.requests))
+	case s.lossReason != "":
+		advice := "use --on-loss reassign"
+		if s.keepsProgress { // reassign was used, but no agent was left
+			advice = "measure again with more agents"
+		}
+		degraded("agent-lost", fmt.Sprintf("%s was lost (%s) after %d requests: %s", who, s.lossReason, s.requests, advice))
+	}
+	if s.final.Error != "" {
+		degraded("agent-failed", fmt.Sprintf("%s failed (%s), so the rest of its share is missing: fix the error and measure again", who, s.final.Error))
+	}
+	if s.final.Lost > 0 {
+		degraded("agent-spool", fmt.Sprintf("%s lost %d records because its spool was full: raise --spool-limit, or use a faster connection to NATS", who, s.final.Lost))
+	}
+	if s.final.SpoolError != "" && s.final.Lost == 0 {
+		out = append(out, metric.Reason{Code: "agent-spool-full", Severity: metric.Note, Text: fmt.Sprintf("%s kept records in memory (%s), and none were lost: free disk space on its machine", who, s.final.SpoolError)})
+	}
+	return append(out, s.final.Reasons...)
+}
+
+// unique removes duplicates, because agents may report the same reason.
+func unique(all []metric.Reason) (out []metric.Reason) {
+	for _, r := range all {
+		if !slices.Contains(out, r) {
+			out = append(out, r)
+		}
+	}
+	return out
+}

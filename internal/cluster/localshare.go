@@ -1,0 +1,307 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tacho-bench/tacho/internal/live"
+	"github.com/tacho-bench/tacho/internal/run"
+	"github.com/tacho-bench/tacho/metric"
+)
+
+// localShare is an agent's share of one level.
+type localShare struct {
+	command     *command
+	progress    *shareProgress // finished work of an earlier agent, or nil
+	live        live.Feed
+	started     atomic.Pointer[shareStart]
+	spool       *spool
+	uplink      *uplink
+	cancel      context.CancelFunc // ends sending and delivery
+	stop        context.CancelFunc // ends sending; finished records are still delivered
+	stopSending chan struct{}
+	startAt     chan time.Time
+	done        chan struct{}
+	totals      live.Totals // total of all heartbeats
+
+	discarded    atomic.Bool // its records are not needed any more
+	agentStopped atomic.Bool // the agent was stopped
+
+	mu             sync.Mutex
+	current        string // one of the states
+	err            error
+	sendingStopped bool // stopSending is closed
+}
+
+// A shareStart holds the start time of a level and the state of this client since.
+type shareStart struct {
+	epoch  time.Time
+	client func() *metric.Client
+}
+
+// prepare creates a share of a level. The caller holds a.mu.
+func (a *agent) prepare(o *command) error {
+	if o.Task == nil || o.Parts < 1 || o.Part < 0 || o.Part >= o.Parts {
+		return errors.New("the command has no share of a level")
+	}
+	if a.shareOf(o) != nil {
+		return nil // a repeated command
+	}
+	if a.stopping {
+		return errStopping // the records could not be delivered
+	}
+	if a.attempt != o.Attempt {
+		a.discardUnstarted() // an agent was lost, and the level is divided again
+	}
+	if a.attempt != o.Attempt && a.busy() {
+		return errors.New("the agent is busy with another level")
+	}
+	if err := a.checkTask(o.Task); err != nil {
+		return err
+	}
+	s, err := newSpool(a.Spool, spoolInfo{o.Run, o.Attempt, o.Share}, a.SpoolLimit)
+	if err != nil {
+		return err
+	}
+	s.keepAnswers = o.KeepAnswers
+	w := &localShare{
+		command: o, progress: a.progress.take(o), spool: s, uplink: &uplink{js: a.js, spool: s, key: a.key}, current: statePreparing,
+		stopSending: make(chan struct{}), startAt: make(chan time.Time, 1), done: make(chan struct{}),
+	}
+	all, cancel := context.WithCancel(a.ctx)
+	load, stop := context.WithCancel(all)
+	w.cancel, w.stop = cancel, stop
+	if a.attempt != o.Attempt || a.shares == nil {
+		a.attempt, a.shares = o.Attempt, map[int]*localShare{}
+	}
+	a.shares[o.Share] = w
+	a.active.Go(func() { a.runShare(all, load, w) })
+	return nil
+}
+
+// discardUnstarted discards shares that did not start.
+func (a *agent) discardUnstarted() {
+	for id, w := range a.shares {
+		if !w.hasStarted() {
+			w.discard()
+			delete(a.shares, id)
+		}
+	}
+}
+
+// runShare sends the share and delivers its records.
+func (a *agent) runShare(ctx, load context.Context, w *localShare) {
+	defer close(w.done)
+	defer w.cancel()
+	handed := make(chan error, 1)
+	go func() { handed <- w.uplink.run(ctx) }()
+	client, known, err := a.sendShare(load, w)
+	_ = w.spool.Close()
+	left := load.Err() != nil && w.agentStopped.Load()
+	switch {
+	case left:
+		err = errAgentStopped
+	case load.Err() != nil && ctx.Err() == nil:
+		err = nil // the coordinator stopped the level
+	}
+	w.set(stateEnded, err)
+	if bad := <-handed; bad != nil {
+		a.keepUndelivered(w, bad)
+		return
+	}
+	spooled := w.spool.status(w.uplink.confirmed.Load())
+	last := finalMessage{Client: client, Reasons: known, Lost: spooled.lost, MaxPending: spooled.maxPending}
+	if spooled.firstDiskErr != nil {
+		last.SpoolError = spooled.firstDiskErr.Error()
+	}
+	if last.Stopped = left; err != nil && !left {
+		last.Error = err.Error()
+	}
+	if bad := w.uplink.sendFinal(ctx, last); bad != nil {
+		a.keepUndelivered(w, bad)
+		return
+	}
+	_ = w.spool.remove() // delivered; the next start of an agent deletes what is left
+}
+
+// keepUndelivered reports where undelivered records are stored.
+func (a *agent) keepUndelivered(w *localShare, err error) {
+	w.set(stateFailed, err)
+	if w.discarded.Load() {
+		_ = w.spool.remove() // not needed any more
+		return
+	}
+	a.Say(fmt.Sprintf("Undelivered records are stored in %s. Start an agent with this --spool to deliver them.", w.spool.dir))
+}
+
+var errAgentStopped = errors.New("the agent was stopped")
+
+// stopEarly ends sending because the agent is stopped. Canceled requests are not recorded, so
+// another agent may send them.
+func (w *localShare) stopEarly() {
+	w.agentStopped.Store(true)
+	w.spool.dropCanceled()
+	w.stop()
+}
+
+// discard ends a share whose records are not needed any more.
+func (w *localShare) discard() {
+	w.discarded.Store(true)
+	w.cancel()
+}
+
+// hasStarted reports whether the share has started or ended.
+func (w *localShare) hasStarted() bool {
+	s := w.status().State
+	return s != statePreparing && s != stateReady
+}
+
+// sendShare opens the servers if necessary, and sends the share.
+func (a *agent) sendShare(ctx context.Context, w *localShare) (*metric.Client, []metric.Reason, error) {
+	r, done, err := a.open(ctx, w.command.Task)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer done()
+	r.Enough = w.stopSending
+	part := run.Share{
+		K: w.command.Part, N: w.command.Parts, Live: &w.live, Start: w.waitForStart,
+		Begin: func(epoch time.Time, fares func() *metric.Client) { w.started.Store(&shareStart{epoch, fares}) },
+	}
+	if before := w.progress; before != nil {
+		part.Begun, part.Now = before.partialSessions(), before.elapsed
+		part.Skip = func(i uint64) bool { return before.skip[i] }
+	}
+	return r.Share(ctx, w.command.Task, part, w.spool)
+}
+
+// open opens the servers of a task, or reuses the servers of the previous level if they are
+// the same. A second share of a level opens its own.
+func (a *agent) open(ctx context.Context, t *run.Task) (*run.Runner, func(), error) {
+	if r := a.reuseRunner(t); r != nil {
+		return r, a.returnRunner, nil
+	}
+	r, err := run.OpenTask(ctx, t, a.Env(), run.Hooks{Say: a.Say})
+	if err != nil {
+		return nil, nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.runnerInUse || a.run == "" {
+		return r, r.Close, nil
+	}
+	if a.runner != nil {
+		a.runner.Close()
+	}
+	a.runner, a.runnerTask, a.runnerInUse = r, t, true
+	return r, a.returnRunner, nil
+}
+
+// reuseRunner returns the runner of the previous level if it fits and is free, or nil.
+func (a *agent) reuseRunner(t *run.Task) *run.Runner {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.runner == nil || a.runnerInUse || !t.Fits(a.runnerTask) {
+		return nil
+	}
+	a.runnerInUse = true
+	return a.runner
+}
+
+func (a *agent) returnRunner() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.runnerInUse = false
+}
+
+// waitForStart reports that the share is ready, and waits for the start command.
+func (w *localShare) waitForStart(ctx context.Context) (time.Time, error) {
+	w.set(stateReady, nil)
+	select {
+	case at := <-w.startAt:
+		w.set(stateRunning, nil)
+		return at, nil
+	case <-ctx.Done():
+		return time.Time{}, ctx.Err()
+	}
+}
+
+// execute executes a command for the share.
+func (w *localShare) execute(o *command) error {
+	switch o.Kind {
+	case cmdStart:
+		select {
+		case w.startAt <- monotonic(o.Start):
+		default: // a repeated command
+		}
+	case cmdStopSending:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !w.sendingStopped {
+			w.sendingStopped = true
+			close(w.stopSending)
+		}
+	case cmdStop:
+		w.stop()
+	default:
+		return fmt.Errorf("unknown command %q", o.Kind)
+	}
+	return nil
+}
+
+// monotonic converts a wall-clock time in nanoseconds since 1970 to the monotonic clock of
+// this process. Changes of the wall clock do not move a schedule that starts there.
+func monotonic(wall int64) time.Time {
+	now := time.Now()
+	return now.Add(time.Duration(wall - now.UnixNano()))
+}
+
+func (w *localShare) set(now string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.current = now; err != nil {
+		w.current, w.err = stateFailed, err
+	}
+}
+
+func (w *localShare) status() status {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := status{State: w.current}
+	if w.err != nil {
+		var usage *run.UsageError
+		s.Error, s.Usage = w.err.Error(), errors.As(w.err, &usage)
+	}
+	return s
+}
+
+// isDone reports whether the share is finished and delivered.
+func (w *localShare) isDone() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (w *localShare) heartbeat() heartbeat {
+	spooled := w.spool.status(w.uplink.confirmed.Load())
+	b := heartbeat{Attempt: w.command.Attempt, Share: w.command.Share, Pending: spooled.pending}
+	if began := w.started.Load(); began != nil {
+		b.Tick = w.live.Tick(time.Since(began.epoch))
+		if !w.isDone() {
+			b.Tick.Client = began.client()
+		}
+		w.totals = w.totals.Plus(b.Tick.Totals)
+	}
+	b.Totals = w.totals
+	if spooled.diskErr != nil {
+		b.SpoolError = spooled.diskErr.Error()
+	}
+	return b
+}

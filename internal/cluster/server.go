@@ -1,0 +1,176 @@
+package cluster
+
+import (
+	"crypto/subtle"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+)
+
+// A Server is a NATS server with JetStream in this process. It speaks TLS with the
+// certificate of the coordinator's identity.
+type Server struct {
+	server *server.Server
+	auth   *authenticator
+	pin    string
+}
+
+// startTimeout bounds how long NATS may take to start.
+const startTimeout = 10 * time.Second
+
+// joinTimeout bounds the TLS handshake and the authentication of a client. It is long
+// enough for a machine without free CPU.
+const joinTimeout = 30 * time.Second
+
+// ServerOptions configure the embedded NATS server.
+type ServerOptions struct {
+	Address  string    // HOST:PORT; port 0 takes any
+	Identity *Identity // of the coordinator; it has all permissions
+	Token    string    // admits agents with keys that are not known yet
+	Dir      string    // keeps records until the coordinator has read them
+
+	// Known reports whether an agent's key was admitted before; Remember is called
+	// when the token admits a new one. Both may be nil.
+	Known    func(key string) bool
+	Remember func(key string)
+}
+
+// Serve starts NATS.
+func Serve(o ServerOptions) (*Server, error) {
+	host, text, err := net.SplitHostPort(o.Address)
+	if err != nil {
+		return nil, fmt.Errorf("%s: write HOST:PORT", o.Address)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: the port is not a number", o.Address)
+	}
+	if port == 0 {
+		port = server.RANDOM_PORT
+	}
+	certificate, err := o.Identity.certificate()
+	if err != nil {
+		return nil, err
+	}
+	pin, err := o.Identity.Pin()
+	if err != nil {
+		return nil, err
+	}
+	d := &authenticator{ServerOptions: o, admitted: map[string]bool{}}
+	s, err := server.NewServer(&server.Options{
+		ServerName: "tacho", Host: host, Port: port, JetStream: true, StoreDir: o.Dir, NoSigs: true, NoLog: true,
+		CustomClientAuthentication: d, AlwaysEnableNonce: true, // clients sign the nonce with their keys
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}, TLSHandshakeFirst: true, TLSTimeout: joinTimeout.Seconds(),
+		MaxPayload: 8 << 20, WriteDeadline: 10 * time.Second, AuthTimeout: joinTimeout.Seconds(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start NATS: %w", err)
+	}
+	go s.Start()
+	if !s.ReadyForConnections(startTimeout) {
+		s.Shutdown()
+		return nil, errors.New("NATS did not start: is the address taken, or the disk full? (--nats-listen chooses another address)")
+	}
+	return &Server{s, d, pin}, nil
+}
+
+// Join returns the address that agents on a host join, with the fingerprint of the
+// server's key.
+func (s *Server) Join(host string) string {
+	_, port, _ := net.SplitHostPort(s.server.Addr().String())
+	return "tls://" + net.JoinHostPort(host, port) + "#" + s.pin
+}
+
+// URL returns the address for clients on this machine.
+func (s *Server) URL() string {
+	host, _, _ := net.SplitHostPort(s.server.Addr().String())
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return s.Join(host)
+}
+
+// Admitted reports whether the server admitted an agent with a key.
+func (s *Server) Admitted(key string) bool {
+	s.auth.mu.Lock()
+	defer s.auth.mu.Unlock()
+	return s.auth.admitted[key]
+}
+
+// Close stops the server.
+func (s *Server) Close() {
+	s.server.Shutdown()
+	s.server.WaitForShutdown()
+}
+
+// A door decides which clients may connect. Every client proves that it owns a key. An
+// agent may connect if its key was admitted before, or if it knows the token.
+type authenticator struct {
+	ServerOptions
+
+	mu       sync.Mutex
+	admitted map[string]bool // keys of agents
+}
+
+// Check implements server.Authentication.
+func (d *authenticator) Check(c server.ClientAuthentication) bool {
+	o := c.GetOpts()
+	signature, err := base64.RawURLEncoding.DecodeString(o.Sig)
+	if err != nil {
+		return false
+	}
+	key, err := nkeys.FromPublicKey(o.Nkey)
+	if err != nil || key.Verify(c.GetNonce(), signature) != nil {
+		return false
+	}
+	if o.Nkey == d.Identity.Public() {
+		c.RegisterUser(&server.User{Username: "coordinator"})
+		return true
+	}
+	if !d.admit(o.Nkey, o.Token) {
+		return false
+	}
+	c.RegisterUser(&server.User{Username: o.Nkey, Permissions: agentPermissions(o.Nkey)})
+	return true
+}
+
+// admit reports whether an agent may connect.
+func (d *authenticator) admit(key, token string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.admitted[key] {
+		return true
+	}
+	switch {
+	case d.Known != nil && d.Known(key):
+	case d.Token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(d.Token)) == 1:
+		if d.Remember != nil {
+			d.Remember(key)
+		}
+	default:
+		return false
+	}
+	d.admitted[key] = true
+	return true
+}
+
+// answerTime bounds how long an agent may take to answer a question.
+const answerTime = 2 * time.Minute
+
+// agentPermissions let an agent receive its own orders, and send answers, its own beats
+// and its own records. It cannot read other agents' records or orders.
+func agentPermissions(key string) *server.Permissions {
+	return &server.Permissions{
+		Subscribe: &server.SubjectPermission{Allow: []string{discoverSubject, "tacho.agent." + key + ".>", inboxPrefix(key) + ".>"}},
+		Publish:   &server.SubjectPermission{Allow: []string{heartbeatSubject("*", key), "tacho.run.*.records.*." + key + ".*"}},
+		Response:  &server.ResponsePermission{MaxMsgs: 1, Expires: answerTime},
+	}
+}

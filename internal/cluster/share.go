@@ -1,0 +1,251 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/recordjson"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/session"
+	"github.com/tacho-bench/tacho/stat"
+)
+
+// A share is a part of a level and its received records.
+type share struct {
+	id          int    // number of the record stream
+	part, parts int    // index of the part of the level, and number of parts
+	takenOver   bool   // from a lost agent
+	superseded  bool   // another agent sends what was not received in time
+	cutoff      int64  // if superseded: number of bytes that still count
+	taker       string // name of the agent that took over
+	member      *member
+	offset      time.Duration // of the agent's clock, used for its start time
+	closedLoop  bool          // requests are due when a slot is free
+	rejected    atomic.Bool   // the agent has no such share
+
+	received    int64  // received bytes of the stream
+	partialLine []byte // start of a line whose end was not received yet
+	ended       bool
+	lossReason  string // why the share is incomplete
+	final       finalMessage
+	warnedFull  bool // a full spool was reported
+	requests    int
+	lag         stat.Digest // milliseconds
+	clockMoved  time.Duration
+	clockBound  time.Duration // largest error of the clock offset
+	done        []uint64      // sessions with at least one finished request
+
+	keepsProgress bool                       // collect the progress of sessions
+	partial       map[uint64]*partialSession // unfinished sessions
+	answers       map[turnKey]tacho.Answer
+}
+
+// A turnKey identifies a turn.
+type turnKey struct {
+	session uint64
+	turn    int
+}
+
+// A partialSession is a session in progress.
+type partialSession struct {
+	session.Partial
+	turns int
+}
+
+// newShare appends a share for one part of a level.
+func (c *Coordinator) newShare(l *levelRun, k, n int, by *member) *share {
+	s := &share{id: len(l.shares), part: k, parts: n, member: by, closedLoop: l.task.Closed, keepsProgress: c.reassigns(), partial: map[uint64]*partialSession{}, answers: map[turnKey]tacho.Answer{}}
+	l.shares = append(l.shares, s)
+	return s
+}
+
+// prepareCommand returns the command that prepares the share.
+func (s *share) prepareCommand(l *levelRun) *command {
+	return &command{Kind: cmdPrepare, Attempt: l.attempt, Task: l.task, Share: s.id, Part: s.part, Parts: s.parts, KeepAnswers: s.keepsProgress}
+}
+
+// addMessage adds the records of a message. It skips bytes that it received before, because a
+// message may arrive twice or with other boundaries.
+func (s *share) addMessage(h nats.Header, body []byte, sink tacho.Sink) error {
+	offset, err := strconv.ParseInt(h.Get(offsetHeader), 10, 64)
+	if err != nil {
+		return fmt.Errorf("agent %s: a message has no offset", s.member.Name)
+	}
+	if s.superseded {
+		if offset >= s.cutoff {
+			return nil
+		}
+		body = body[:min(int64(len(body)), s.cutoff-offset)]
+	}
+	if h.Get(endHeader) != "" {
+		if offset > s.received { // the agent sends it after all other messages are confirmed
+			return fmt.Errorf("agent %s: %d bytes of its records are missing", s.member.Name, offset-s.received)
+		}
+		if s.ended {
+			return nil
+		}
+		s.ended = true
+		return json.Unmarshal(body, &s.final)
+	}
+	end := offset + int64(len(body))
+	switch {
+	case end <= s.received:
+		return nil
+	case offset > s.received: // JetStream lost the message before; the agent sends both again
+		return nil
+	}
+	body = body[s.received-offset:]
+	s.received = end
+	return s.addLines(body, sink)
+}
+
+// addLines processes complete lines and keeps the rest.
+func (s *share) addLines(body []byte, sink tacho.Sink) error {
+	s.partialLine = append(s.partialLine, body...)
+	for {
+		line, rest, whole := bytes.Cut(s.partialLine, []byte("\n"))
+		if !whole {
+			s.partialLine = append([]byte(nil), s.partialLine...) // releases the memory of processed lines
+			return nil
+		}
+		s.partialLine = rest
+		if err := s.addLine(line, sink); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *share) addLine(line []byte, sink tacho.Sink) error {
+	if bytes.HasPrefix(line, answerPrefix) {
+		return s.addAnswer(line)
+	}
+	var r tacho.Record
+	if err := recordjson.Decode(line, &r); err != nil {
+		return fmt.Errorf("agent %s: a record cannot be read: %w", s.member.Name, err)
+	}
+	return s.addRecord(&r, sink)
+}
+
+func (s *share) addRecord(r *tacho.Record, sink tacho.Sink) error {
+	s.requests++
+	if n := len(s.done); n == 0 || s.done[n-1] != r.Session {
+		s.done = append(s.done, r.Session)
+	}
+	r.Agent = s.member.Name
+	offset, bound := s.member.offset()
+	s.clockBound = max(s.clockBound, bound)
+	s.correctClock(r, s.offset-offset)
+	s.trackSession(r)
+	if from := s.expectedAt(r); r.Sent != tacho.Never && from != tacho.Never {
+		s.lag.Add(float64(r.Sent-from) / 1e6)
+	}
+	return sink.Add(r)
+}
+
+// trackSession records the progress of a session with several turns.
+func (s *share) trackSession(r *tacho.Record) {
+	if !s.keepsProgress || r.Turns < 2 {
+		return
+	}
+	h := s.partial[r.Session]
+	if h == nil {
+		h = &partialSession{Partial: session.Partial{ID: r.Session}, turns: r.Turns}
+		s.partial[r.Session] = h
+	}
+	at := turnKey{r.Session, r.Turn}
+	o := session.FinishedTurn{Turn: r.Turn, Due: r.Due, End: r.End, Answer: s.answers[at]}
+	delete(s.answers, at)
+	if !r.OK() {
+		o.End = tacho.Never
+	}
+	if h.Finished = append(h.Finished, o); len(h.Finished) == h.turns {
+		delete(s.partial, r.Session)
+	}
+}
+
+// An answerLine precedes the record of a turn whose answer a later turn may quote.
+type answerLine struct {
+	Text    string `json:"said"` // must be the first key; see answerPrefix
+	Session uint64 `json:"session"`
+	Turn    int    `json:"turn"`
+	Tokens  int    `json:"tokens"`
+}
+
+var answerPrefix = []byte(`{"said":`)
+
+// addAnswer keeps an answer until its record arrives.
+func (s *share) addAnswer(line []byte) error {
+	var a answerLine
+	if err := json.Unmarshal(line, &a); err != nil {
+		return fmt.Errorf("agent %s: an answer cannot be read: %w", s.member.Name, err)
+	}
+	if s.keepsProgress {
+		s.answers[turnKey{a.Session, a.Turn}] = tacho.Answer{Text: a.Text, Tokens: a.Tokens}
+	}
+	return nil
+}
+
+// expectedAt returns the time from which client lag counts.
+func (s *share) expectedAt(r *tacho.Record) time.Duration {
+	if s.closedLoop {
+		return r.Slot
+	}
+	return r.Due
+}
+
+// correctClock converts the times of a record to the coordinator's clock, using a better
+// estimate of the offset than at the start of the level. Times of the schedule need no
+// correction.
+func (s *share) correctClock(r *tacho.Record, by time.Duration) {
+	if by == 0 {
+		return
+	}
+	times := []*time.Duration{&r.Slot, &r.Start, &r.Conn, &r.Sent, &r.Wrote, &r.Head, &r.End}
+	if s.closedLoop || r.Turn > 0 {
+		times = append(times, &r.Due)
+	}
+	for _, t := range times {
+		if *t != tacho.Never {
+			*t += by
+		}
+	}
+	for i := range r.Events {
+		r.Events[i].At += by
+	}
+	r.ClockMoved = by
+	if by.Abs() > s.clockMoved.Abs() {
+		s.clockMoved = by
+	}
+}
+
+// report returns the share's row in the report.
+func (s *share) report() metric.Agent {
+	offset, bound := s.member.offset()
+	out := metric.Agent{
+		Name: s.member.Name, Host: s.member.Host, Share: s.part, CPUs: s.member.CPUs, Requests: s.requests, Offset: offset, OffsetErr: max(bound, s.clockBound), Moved: s.clockMoved,
+		SameClock: s.member.clock.same, Client: s.final.Client, Missing: s.missingReason(), Retaken: s.takenOver, SpoolMost: s.final.MaxPending,
+	}
+	if s.lag.N() > 0 {
+		out.LagMillis = s.lag.Distribution().Quantile(0.99)
+	}
+	return out
+}
+
+// died reports whether the agent announced that it ended before its share.
+func (s *share) died() bool { return s.ended && (s.final.Died || s.final.Stopped) }
+
+// missingReason returns why the share is incomplete. It is empty if the share is complete or
+// was taken over.
+func (s *share) missingReason() string {
+	if s.taker != "" {
+		return ""
+	}
+	return s.lossReason
+}

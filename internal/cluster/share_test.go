@@ -1,0 +1,190 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/run"
+	"github.com/tacho-bench/tacho/plan"
+)
+
+// sees adds the record of a turn to a share.
+func (s *share) sees(t *testing.T, id uint64, turn, turns int, failed bool) {
+	t.Helper()
+	r := record(int(id))
+	r.Turn, r.Turns, r.Due, r.End = turn, turns, time.Duration(turn), time.Duration(turn+1)
+	r.Answer = fmt.Sprintf("answer %d", turn)
+	if failed {
+		r.Failure = &tacho.Failure{Cause: "timeout"}
+	}
+	line, err := (&spool{keepAnswers: true}).encode(nil, r)
+	must(t, err)
+	must(t, s.addLines(line, nothing{}))
+}
+
+// A stopping agent accepts no share and no run, because it could not deliver the records.
+func TestLeavingAgentTakesNothing(t *testing.T) {
+	a := &agent{AgentOptions: AgentOptions{Spool: t.TempDir()}, ctx: t.Context()}
+	a.stopShares()
+	if err := a.prepare(&command{Kind: cmdPrepare, Task: &run.Task{}, Parts: 1}); !errors.Is(err, errStopping) {
+		t.Error(err)
+	}
+	if err := a.admit(&command{Kind: cmdAssign, Run: "next"}, &envelope{}); !errors.Is(err, errStopping) {
+		t.Error(err)
+	}
+}
+
+// The agent that takes over a share learns the progress of all unfinished sessions, whichever
+// agent sent them.
+func TestPast(t *testing.T) {
+	c := &Coordinator{Options: Options{OnLoss: "reassign"}}
+	l := &levelRun{task: &run.Task{}}
+	first := c.newShare(l, 0, 2, &member{clock: clock{same: true}})
+	other := c.newShare(l, 1, 2, &member{clock: clock{same: true}})
+	second := c.newShare(l, 0, 2, &member{clock: clock{same: true}}) // took over from the first
+	first.sees(t, 1, 0, 0, false)                                    // one request
+	first.sees(t, 2, 0, 2, false)
+	first.sees(t, 2, 1, 2, false) // finished
+	first.sees(t, 4, 0, 3, false)
+	second.sees(t, 4, 1, 3, false) // by two agents
+	first.sees(t, 6, 0, 2, false)
+	second.sees(t, 6, 1, 2, false) // by two agents, finished
+	first.sees(t, 8, 0, 3, true)
+	other.sees(t, 3, 0, 3, false)
+	var told progressByShare
+	for range 2 { // a command may arrive twice
+		for _, o := range l.progressCommands(0, time.Minute) {
+			o.Attempt, o.Share = "0-x", 7
+			told.add(&o)
+		}
+	}
+	if told.take(&command{Attempt: "0-x", Share: 8}) != nil {
+		t.Error("another share knows it, too")
+	}
+	got := told.take(&command{Attempt: "0-x", Share: 7})
+	if len(got.skip) != 5 || got.skip[3] || got.elapsed != time.Minute {
+		t.Errorf("it leaves out %v, at %v", got.skip, got.elapsed)
+	}
+	if b := got.partialSessions(); fmt.Sprint(b) != "[{4 [{0 0s 1ns {answer 0 0}} {1 1ns 2ns {answer 1 0}}]} {8 [{0 0s -1ns { 0}}]}]" {
+		t.Errorf("it goes on with %v", b)
+	}
+	if n := len(first.answers) + len(second.answers); n != 0 {
+		t.Errorf("%d answers are still kept", n)
+	}
+}
+
+// The progress of a long level is split into messages that NATS accepts.
+func TestPastInPieces(t *testing.T) {
+	c := &Coordinator{Options: Options{OnLoss: "reassign"}}
+	l := &levelRun{task: &run.Task{}}
+	s := c.newShare(l, 0, 1, &member{clock: clock{same: true}})
+	for i := range uint64(300_000) {
+		s.done = append(s.done, 1<<60+i)
+	}
+	for i := range 40 {
+		s.sees(t, uint64(i), 0, 2, false)
+		s.partial[uint64(i)].Finished[0].Answer.Text = strings.Repeat("x", 30_000)
+	}
+	sealer, agent := pair(t)
+	var told progressByShare
+	pieces := l.progressCommands(0, time.Minute)
+	for _, o := range pieces {
+		if n := len(sealer.mustSeal(t, agent, o)); n > 1<<20 {
+			t.Errorf("an order of %d bytes", n)
+		}
+		told.add(&o)
+	}
+	got := told.take(&command{})
+	if len(got.skip) != 300_040 || len(got.partialSessions()) != 40 || len(pieces) < 30 {
+		t.Errorf("%d sessions are left out, %d go on, in %d pieces", len(got.skip), len(got.partialSessions()), len(pieces))
+	}
+}
+
+// The advice after a loss names an option that was not used yet.
+func TestAdviceOnLoss(t *testing.T) {
+	if p := plan.Default(); p.OnLoss != plan.Reassign {
+		t.Errorf("by default, the share of a lost agent is treated by %q", p.OnLoss)
+	}
+	for how, want := range map[string]bool{"": true, "reassign": false} {
+		c, l := &Coordinator{Options: Options{OnLoss: how}}, &levelRun{task: &run.Task{}}
+		s := c.newShare(l, 0, 1, &member{})
+		s.lossReason = "its process died"
+		r := s.reasons()
+		if len(r) != 1 || strings.Contains(r[0].Text, "--on-loss reassign") != want {
+			t.Errorf("with --on-loss %q it says %v", how, r)
+		}
+	}
+}
+
+// JetStream may lose a message and store the next one. The agent sends both again, and each
+// record is added once. A final message with missing bytes before it is an error.
+func TestMessageBeforeIsMissing(t *testing.T) {
+	var all []byte
+	var ends []int
+	for i := range 3 {
+		var err error
+		all, err = (&spool{}).encode(all, record(i))
+		must(t, err)
+		ends = append(ends, len(all))
+	}
+	var got []uint64
+	sink := sinkFunc(func(r *tacho.Record) error { got = append(got, r.Session); return nil })
+	s := &share{member: &member{clock: clock{same: true}}, partial: map[uint64]*partialSession{}, answers: map[turnKey]tacho.Answer{}}
+	message := func(from, to int, last string) error {
+		h := nats.Header{offsetHeader: []string{strconv.Itoa(from)}}
+		if last != "" {
+			h.Set(endHeader, "1")
+			return s.addMessage(h, []byte(last), sink)
+		}
+		return s.addMessage(h, all[from:to], sink)
+	}
+	must(t, message(0, ends[0], ""))
+	must(t, message(ends[1], ends[2], ""))
+	if err := message(ends[2], ends[2], "{}"); err == nil {
+		t.Error("records are missing, and nobody says so")
+	}
+	must(t, message(ends[0], ends[1], ""))
+	must(t, message(ends[1], ends[2], ""))
+	must(t, message(ends[2], ends[2], "{}"))
+	if !slices.Equal(got, []uint64{0, 1, 2}) || !s.ended {
+		t.Errorf("%v, ended %v", got, s.ended)
+	}
+}
+
+// A closed reader delivers nothing, even if the channel has room.
+func TestOldReaderIsSilent(t *testing.T) {
+	in := &intake{messages: make(chan incoming, 64)}
+	r := &reader{closed: make(chan struct{})}
+	r.deliver(in, incoming{seq: 1})
+	close(r.closed)
+	for range 50 {
+		r.deliver(in, incoming{seq: 2})
+	}
+	if len(in.messages) != 1 {
+		t.Errorf("%d messages", len(in.messages))
+	}
+}
+
+// TestStartIsMonotonic checks that setting the wall clock during a level does not move the
+// schedule, because its start is on the monotonic clock.
+func TestStartIsMonotonic(t *testing.T) {
+	t.Parallel()
+	w := &localShare{startAt: make(chan time.Time, 1)}
+	at := time.Now().Add(time.Minute).Round(0)
+	must(t, w.execute(&command{Kind: cmdStart, Start: at.UnixNano()}))
+	start := <-w.startAt
+	if !strings.Contains(start.String(), "m=+") {
+		t.Errorf("the level starts at %v, which has no monotonic reading", start)
+	}
+	if start.UnixNano() != at.UnixNano() {
+		t.Errorf("the level starts at %v, want %v", start, at)
+	}
+}

@@ -1,0 +1,150 @@
+package cluster
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/recordjson"
+)
+
+func record(i int) *tacho.Record {
+	return tacho.NewRecord(0, &tacho.Request{ID: fmt.Sprintf("r-%d", i), Session: uint64(i)}, 0)
+}
+
+// all reads a spool from an offset in pieces.
+func all(t *testing.T, s *spool, at int64, piece int) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	buffer := make([]byte, piece)
+	for {
+		n, err := s.read(at, buffer)
+		must(t, err)
+		if n == 0 {
+			return out.Bytes()
+		}
+		out.Write(buffer[:n])
+		at += int64(n)
+	}
+}
+
+// Reading returns all added bytes in order, with any piece size.
+func TestSpoolGivesBackWhatItGot(t *testing.T) {
+	s, err := newSpool(t.TempDir(), spoolInfo{Run: "r", Attempt: "2-x", Share: 1}, 1<<30)
+	must(t, err)
+	var want bytes.Buffer
+	for i := range 500 {
+		line, err := recordjson.Encode(record(i))
+		must(t, err)
+		want.Write(append(line, '\n'))
+		must(t, s.Add(record(i)))
+	}
+	must(t, s.Close())
+	for _, piece := range []int{7, 4096, 1 << 20} {
+		if !bytes.Equal(all(t, s, 0, piece), want.Bytes()) {
+			t.Errorf("pieces of %d: something else came out", piece)
+		}
+	}
+	// A process that starts after a kill reads the same.
+	left, err := openSpool(s.dir)
+	must(t, err)
+	if left.info != s.info || !bytes.Equal(all(t, left, 0, 4096), want.Bytes()) {
+		t.Errorf("%+v: something else is left", left.info)
+	}
+}
+
+// A full spool keeps records in memory, reports it, and writes them when there is room.
+func TestFullSpoolLosesNothing(t *testing.T) {
+	s, err := newSpool(t.TempDir(), spoolInfo{Run: "r"}, 1000)
+	must(t, err)
+	var want bytes.Buffer
+	for i := range 20 {
+		line, err := recordjson.Encode(record(i))
+		must(t, err)
+		want.Write(append(line, '\n'))
+		must(t, s.Add(record(i)))
+	}
+	if now := s.status(0); now.diskErr == nil || now.lost != 0 || now.pending != int64(want.Len()) {
+		t.Fatalf("%d of %d bytes wait, %d are lost, %v", now.pending, want.Len(), now.lost, now.diskErr)
+	}
+	got := all(t, s, 0, 300)
+	if !bytes.Equal(got, want.Bytes()) {
+		t.Error("something else came out while it was full")
+	}
+	s.limit = 1 << 20
+	s.confirm(s.written)
+	if now := s.status(0); now.diskErr != nil || now.firstDiskErr == nil || len(s.pending) != 0 {
+		t.Errorf("there is room, and %d bytes wait: %v; it was %v", len(s.pending), now.diskErr, now.firstDiskErr)
+	}
+}
+
+// If memory is full too, dropped records are counted.
+func TestLostRecordsAreCounted(t *testing.T) {
+	s, err := newSpool(t.TempDir(), spoolInfo{Run: "r"}, 1)
+	must(t, err)
+	s.memoryLimit = 500
+	for i := range 20 {
+		must(t, s.Add(record(i)))
+	}
+	line, err := recordjson.Encode(record(10))
+	must(t, err)
+	if lost := s.status(0).lost; lost < 20-500/len(line)-1 || lost >= 20 {
+		t.Errorf("%d are lost", lost)
+	}
+}
+
+// Delivered segments are deleted, so a long run needs disk space for undelivered records only.
+func TestHandedOverFilesGo(t *testing.T) {
+	s, err := newSpool(t.TempDir(), spoolInfo{Run: "r"}, 1<<30)
+	must(t, err)
+	long := record(1)
+	long.Text = string(bytes.Repeat([]byte("x"), 1<<20))
+	for range 40 {
+		must(t, s.Add(long))
+	}
+	size, _ := s.size()
+	before, err := filepath.Glob(filepath.Join(s.dir, "*.jsonl"))
+	must(t, err)
+	s.confirm(size)
+	after, err := filepath.Glob(filepath.Join(s.dir, "*.jsonl"))
+	must(t, err)
+	if len(before) < 3 || len(after) != 1 {
+		t.Errorf("%d files, and %d when all was handed over", len(before), len(after))
+	}
+	must(t, s.remove())
+	if _, err := os.Stat(s.dir); err == nil {
+		t.Error("the spool is still there")
+	}
+}
+
+// Duplicate, late or differently split messages do not duplicate a record.
+func TestShareTakesEachRecordOnce(t *testing.T) {
+	var stream bytes.Buffer
+	for i := range 50 {
+		line, err := recordjson.Encode(record(i))
+		must(t, err)
+		stream.Write(append(line, '\n'))
+	}
+	whole := stream.Bytes()
+	var got []uint64
+	s := &share{member: &member{agentInfo: agentInfo{Name: "a"}, clock: clock{same: true}}}
+	sink := sinkFunc(func(r *tacho.Record) error { got = append(got, r.Session); return nil })
+	take := func(from, to int) error {
+		return s.addMessage(map[string][]string{offsetHeader: {fmt.Sprint(from)}}, whole[from:to], sink)
+	}
+	for at := 0; at < len(whole); at += 100 {
+		must(t, take(at, min(at+100, len(whole))))
+		must(t, take(max(at-333, 0), min(at+50, len(whole)))) // again, split differently
+	}
+	if len(got) != 50 || got[0] != 0 || got[49] != 49 {
+		t.Errorf("%d records: %v", len(got), got)
+	}
+}
+
+type sinkFunc func(*tacho.Record) error
+
+func (f sinkFunc) Add(r *tacho.Record) error { return f(r) }
+func (sinkFunc) Close() error                { return nil }

@@ -1,0 +1,293 @@
+package cluster
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
+	"github.com/nats-io/nuid"
+
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/run"
+)
+
+// pair returns a coordinator's sealer and the agent that it seals for.
+func pair(t testing.TB) (*sealer, *agent) {
+	t.Helper()
+	identity, err := NewIdentity()
+	must(t, err)
+	s, err := newSealer(identity)
+	must(t, err)
+	box, err := nkeys.CreateCurveKeys()
+	must(t, err)
+	public, err := box.PublicKey()
+	must(t, err)
+	a := &agent{AgentOptions: AgentOptions{Allow: []string{"http://127.0.0.1:8000"}, Spool: t.TempDir(), SpoolLimit: 1 << 20, Say: func(string) {}}}
+	a.ctx, a.cancel = t.Context(), func() {}
+	a.key, err = NewIdentity()
+	must(t, err)
+	a.info = agentInfo{ID: "a1", Key: a.key.Public(), Nonce: "n1", SealKey: public}
+	a.verifier = verifier{agent: "a1", key: box, trust: []string{identity.Public()}}
+	return s, a
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *sealer) mustSeal(t testing.TB, a *agent, o command) []byte {
+	t.Helper()
+	text, err := s.seal(a.info.ID, a.info.SealKey, &o)
+	must(t, err)
+	return text
+}
+
+// taken returns an agent that works for a run.
+func taken(t testing.TB) (*sealer, *agent) {
+	t.Helper()
+	s, a := pair(t)
+	if got := a.execute(s.mustSeal(t, a, command{Kind: cmdAssign, Run: "r", Nonce: "n1", Seq: 1})); got.Refused != "" {
+		t.Fatal(got.Refused)
+	}
+	return s, a
+}
+
+func TestAgentObeysWhomItTrusts(t *testing.T) {
+	s, a := taken(t)
+	if got := a.execute(s.mustSeal(t, a, command{Kind: cmdStatus, Run: "r", Seq: 2})); got.Refused != "" || got.State != stateIdle {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAgentRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		message func(t *testing.T, s *sealer, a *agent) []byte
+		why     string
+	}{
+		"an unknown coordinator": {func(t *testing.T, _ *sealer, a *agent) []byte {
+			other, _ := pair(t)
+			return other.mustSeal(t, a, command{Kind: cmdAssign, Run: "r2", Nonce: "n1", Seq: 1})
+		}, "is not trusted here"},
+		"a signature of another coordinator": {func(t *testing.T, s *sealer, a *agent) []byte {
+			other, _ := pair(t)
+			var e envelope
+			must(t, json.Unmarshal(other.mustSeal(t, a, command{Kind: cmdStatus, Run: "r", Seq: 9}), &e))
+			e.From = s.identity.Public()
+			text, err := json.Marshal(e)
+			must(t, err)
+			return text
+		}, "signature of the command is wrong"},
+		"an order for another agent": {func(t *testing.T, s *sealer, a *agent) []byte {
+			text, err := s.seal("a2", a.info.SealKey, &command{Kind: cmdStatus, Run: "r", Seq: 9})
+			must(t, err)
+			return text
+		}, "signature of the command is wrong"},
+		"an order sealed for another agent": {func(t *testing.T, s *sealer, a *agent) []byte {
+			_, other := pair(t)
+			text, err := s.seal("a1", other.info.SealKey, &command{Kind: cmdStatus, Run: "r", Seq: 9})
+			must(t, err)
+			return text
+		}, "encrypted for another agent"},
+		"an order that was given before": {func(t *testing.T, s *sealer, a *agent) []byte {
+			text := s.mustSeal(t, a, command{Kind: cmdStatus, Run: "r", Seq: 2})
+			a.execute(text)
+			return text
+		}, "a later command"},
+		"an order to join from before": {func(t *testing.T, s *sealer, a *agent) []byte {
+			a.execute(s.mustSeal(t, a, command{Kind: cmdRelease, Run: "r", Seq: 2}))
+			return s.mustSeal(t, a, command{Kind: cmdAssign, Run: "r", Nonce: "n1", Seq: 3})
+		}, "a replay"},
+		"another run while it works for one": {func(t *testing.T, s *sealer, a *agent) []byte {
+			return s.mustSeal(t, a, command{Kind: cmdAssign, Run: "r2", Nonce: a.info.Nonce, Seq: 2})
+		}, "works for another run"},
+		"a session that did not take it": {func(t *testing.T, s *sealer, a *agent) []byte {
+			again, err := newSealer(s.identity)
+			must(t, err)
+			return again.mustSeal(t, a, command{Kind: cmdStatus, Run: "r", Seq: 9})
+		}, "works for another coordinator"},
+		"a target outside its list": {func(t *testing.T, s *sealer, a *agent) []byte {
+			return s.mustSeal(t, a, command{Kind: cmdPrepare, Run: "r", Seq: 2, Parts: 1, Task: &run.Task{Plan: []byte(`{"base_url": ["http://127.0.0.1:8000"]}`), Targets: []string{"http://127.0.0.1:8000", "http://10.0.0.1:80/key"}}})
+		}, "does not permit the target http://10.0.0.1:80"},
+		"a target of the plan that the task does not name": {func(t *testing.T, s *sealer, a *agent) []byte {
+			return s.mustSeal(t, a, command{Kind: cmdPrepare, Run: "r", Seq: 2, Parts: 1, Task: &run.Task{Plan: []byte(`{"base_url": ["http://10.0.0.1:80"]}`), Targets: []string{"http://127.0.0.1:8000"}}})
+		}, "does not permit the target http://10.0.0.1:80"},
+		"an endpoint outside the permitted path": {func(t *testing.T, s *sealer, a *agent) []byte {
+			return s.mustSeal(t, a, command{Kind: cmdPrepare, Run: "r", Seq: 2, Parts: 1, Task: &run.Task{Plan: []byte(`{"endpoint": "/%2e%2e/admin"}`)}})
+		}, "contains .."},
+		"a dataset outside its list": {func(t *testing.T, s *sealer, a *agent) []byte {
+			return s.mustSeal(t, a, command{Kind: cmdPrepare, Run: "r", Seq: 2, Parts: 1, Task: &run.Task{Plan: []byte(`{"dataset_path": "/etc/passwd"}`)}})
+		}, "the plan reads /etc/passwd"},
+		"a file in the schema of outputs": {func(t *testing.T, s *sealer, a *agent) []byte {
+			return s.mustSeal(t, a, command{Kind: cmdPrepare, Run: "r", Seq: 2, Parts: 1, Task: &run.Task{Plan: []byte(`{"structured_output": "regex:@/etc/passwd"}`)}})
+		}, "the plan reads /etc/passwd"},
+		"a file in a mix": {func(t *testing.T, s *sealer, a *agent) []byte {
+			return s.mustSeal(t, a, command{Kind: cmdPrepare, Run: "r", Seq: 2, Parts: 1, Task: &run.Task{Plan: []byte(`{"mix": ["weight=1 input-len=file(/etc/passwd)"]}`)}})
+		}, "the plan reads /etc/passwd"},
+		"no share": {func(t *testing.T, s *sealer, a *agent) []byte {
+			return s.mustSeal(t, a, command{Kind: cmdPrepare, Run: "r", Seq: 2, Part: 3, Parts: 2, Task: &run.Task{}})
+		}, "no share"},
+		"no level": {func(t *testing.T, s *sealer, a *agent) []byte {
+			return s.mustSeal(t, a, command{Kind: cmdStart, Run: "r", Seq: 2})
+		}, "unknown level"},
+		"noise":         {func(*testing.T, *sealer, *agent) []byte { return []byte("{") }, "not a command"},
+		"a long letter": {func(*testing.T, *sealer, *agent) []byte { return make([]byte, maxMessageBytes+1) }, "too long"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, a := taken(t)
+			if got := a.execute(c.message(t, s, a)); !strings.Contains(got.Refused, c.why) || got.Stale != (c.why == "a later command") {
+				t.Errorf("%+v, want %q", got, c.why)
+			}
+			if len(a.shares) > 0 {
+				t.Error("it set to work")
+			}
+		})
+	}
+}
+
+// An agent prints the refusal of a command once, but not for a stale command, which is sent
+// again.
+func TestAgentTellsWhatItRefuses(t *testing.T) {
+	s, a := taken(t)
+	var said []string
+	a.Say = func(line string) { said = append(said, line) }
+	later := s.mustSeal(t, a, command{Kind: cmdStatus, Run: "r", Seq: 3})
+	crossed := s.mustSeal(t, a, command{Kind: cmdStatus, Run: "r", Seq: 2})
+	for _, text := range [][]byte{later, crossed, {'{'}, {'{'}, crossed, {'{'}} {
+		a.answerCommand(&nats.Msg{Data: text})
+	}
+	if len(said) != 1 || !strings.HasPrefix(said[0], "Refused a command: ") || strings.Contains(said[0], "later") {
+		t.Errorf("it says %q", said)
+	}
+}
+
+func TestAllowedTargets(t *testing.T) {
+	for _, c := range []struct {
+		patterns, target string
+		want             bool
+	}{
+		{"http://vllm:8000", "http://vllm:8000", true},
+		{"http://vllm:8000", "http://VLLM:8000/v1", true},
+		{"http://vllm:8000", "http://vllm:8001", false},
+		{"http://vllm:8000", "https://vllm:8000", false},
+		{"http://vllm", "http://vllm:9", true},
+		{"http://vllm", "http://vllm.evil.example:9", false},
+		{"http://vllm", "http://vllm@evil.example", false},
+		{"https://llm/a", "https://llm/ab", false},
+		{"https://llm/a", "https://llm/a/b", true},
+		{"http://a http://b", "http://b:1", true},
+		{"any", "http://wherever", true},
+		{"unix:///run/a.sock", "unix:///run/a.sock", true},
+		{"unix:///run/a.sock", "unix:///run/b.sock", false},
+		{"", "http://127.0.0.1:1", false},
+		{"http://vllm", "http://vllm:80\x00", false},
+	} {
+		if got := checkAddress(strings.Fields(c.patterns), c.target) == nil; got != c.want {
+			t.Errorf("%q may go to %q: %v", c.patterns, c.target, got)
+		}
+	}
+}
+
+// Messages in NATS do not contain the secrets of a plan.
+func TestOrdersAreSealed(t *testing.T) {
+	s, a := pair(t)
+	message := s.mustSeal(t, a, command{Kind: cmdPrepare, Task: &run.Task{APIKey: "sk-canary-12345"}})
+	if strings.Contains(string(message), "canary") {
+		t.Error("the key is in the message")
+	}
+	o, _, err := a.verifier.open(message)
+	must(t, err)
+	if o.Task.APIKey != "sk-canary-12345" {
+		t.Errorf("%q came out", o.Task.APIKey)
+	}
+}
+
+// FuzzOrders sends arbitrary messages to an agent: unsigned ones, and commands of its own
+// coordinator with arbitrary content.
+func FuzzOrders(f *testing.F) {
+	f.Add([]byte(`{"from":"U","box":"X","body":"","sig":""}`))
+	f.Add([]byte(`{"kind":"prepare","run":"r","seq":5,"n":2,"k":1,"task":{"plan":{},"targets":["http://127.0.0.1:8000"]}}`))
+	f.Add([]byte(`{"kind":"begin","run":"r","seq":5,"start":-1}`))
+	f.Add([]byte(`{"kind":"recall","run":"r","seq":5,"share":1,"skip":[1,2],"begun":[{"id":7,"over":[{"turn":-1,"end_ns":5,"answer":{"Text":"Yes."}}]}]}`))
+	s, a := pair(f)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if got := a.execute(body); got.Refused == "" {
+			t.Fatalf("nobody's order was obeyed: %+v", got)
+		}
+		e := envelope{From: s.identity.Public(), SealKey: s.public}
+		var err error
+		e.Body, err = s.key.Seal(body, a.info.SealKey)
+		must(t, err)
+		e.Sig, err = s.identity.pair.Sign(e.signed(a.info.ID))
+		must(t, err)
+		text, err := json.Marshal(e)
+		must(t, err)
+		o, _, err := a.verifier.open(text)
+		if err != nil || o.Kind == cmdPrepare { // a plan is fuzzed by package plan
+			return
+		}
+		a.execute(text)
+	})
+}
+
+// FuzzRecords sends arbitrary records to a share.
+func FuzzRecords(f *testing.F) {
+	f.Add("0", "", []byte(`{"stage":0,"session":1,"turn":0,"due_ns":0,"events":{"at_ns":[1,2]}}`+"\n"))
+	f.Add("5", "1", []byte(`{}`))
+	f.Add("0", "", []byte(`{"said":"Yes.","session":1,"turn":0,"tokens":2}`+"\n"+`{"session":1,"turn":0,"turns":2}`+"\n"))
+	f.Fuzz(func(t *testing.T, offset, end string, body []byte) {
+		s := &share{member: &member{agentInfo: agentInfo{ID: nuid.Next()}}, keepsProgress: true, partial: map[uint64]*partialSession{}, answers: map[turnKey]tacho.Answer{}}
+		h := map[string][]string{offsetHeader: {offset}}
+		if end != "" {
+			h[endHeader] = []string{end}
+		}
+		_ = s.addMessage(h, body, nothing{}) // an error is fine; a panic is not
+	})
+}
+
+// FuzzHeard sends arbitrary messages of agents and of an earlier coordinator to a coordinator.
+func FuzzHeard(f *testing.F) {
+	f.Add([]byte(`{"agent":"a1","try":"0-x","share":1,"totals":{"sent":5},"tick":{"at_ns":1}}`))
+	f.Add([]byte(`{"agent":"a1","share":-1}`))
+	f.Add([]byte(`{"level":1,"try":"1-x","epoch":5,"shares":[{"k":0,"n":1,"agent":{"id":"a1"},"left":true,"until":-5}]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		c := &Coordinator{agents: []*member{{agentInfo: agentInfo{ID: "a1"}}}}
+		c.handleHeartbeat(&nats.Msg{Data: body})
+		if n := len(c.agents[0].heartbeats); n > 1 {
+			t.Errorf("%d shares of one beat", n)
+		}
+		s, err := parseLevelState(body)
+		if err != nil {
+			return
+		}
+		for _, h := range s.Shares {
+			again := &share{member: &member{}, superseded: h.Superseded, cutoff: h.Cutoff}
+			_ = again.addMessage(map[string][]string{offsetHeader: {"0"}}, body, nothing{}) // an error is fine; a panic is not
+		}
+	})
+}
+
+// An agent with Once waits for a restarted coordinator, up to a limit.
+func TestOnceWaitsForTheNextCoordinator(t *testing.T) {
+	_, a := taken(t)
+	ended := false
+	a.Once, a.cancel = true, func() { ended = true }
+	a.lastHeard = time.Now().Add(-2 * coordinatorTimeout)
+	a.tick()
+	if a.run != "" || ended {
+		t.Fatalf("it works for %q, ended: %v", a.run, ended)
+	}
+	a.abandonedAt = time.Now().Add(-onceTimeout / 2)
+	if a.tick(); ended {
+		t.Error("it did not wait")
+	}
+	a.abandonedAt = time.Now().Add(-2 * onceTimeout)
+	if a.tick(); !ended {
+		t.Error("it waits for ever")
+	}
+}

@@ -1,0 +1,214 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+)
+
+// A State is the result of a condition.
+type State string
+
+// The states. A gate passes only if every condition passed.
+const (
+	Passed    State = "PASSED"
+	Failed    State = "FAILED"
+	NotJudged State = "NOT JUDGED"
+)
+
+// A Finding is the result of a condition at one level of a run.
+type Finding struct {
+	State State
+	Name  string // the condition, with the level if there are several
+	Text  string // Name, and the value or the reason
+}
+
+// Line returns the finding as one line of text.
+func (f *Finding) Line() string { return string(f.State) + " " + f.Text }
+
+// CheckAlone returns an error for conditions that need a second run.
+func CheckAlone(conditions []metric.Condition) error {
+	for _, c := range conditions {
+		if c.Relative {
+			return fmt.Errorf("%s is a difference from another run: use tacho compare A B --fail-if %q", c.Text, c.Text)
+		}
+	}
+	return nil
+}
+
+// Judge checks the levels of a run against conditions. A condition that cannot be judged is a finding
+// too, because a gate without data must not pass.
+func Judge(run *outcome.Run, conditions []metric.Condition) ([]Finding, error) {
+	if err := CheckAlone(conditions); err != nil {
+		return nil, err
+	}
+	var out []Finding
+	for _, c := range conditions {
+		if len(run.Levels) == 0 {
+			out = append(out, unjudged("", &c, "nothing was measured"))
+		}
+		for i := range run.Levels {
+			l := &run.Levels[i]
+			name := where(placeName(l), len(run.Levels))
+			v, ok, err := levelValue(l, c.Quantity)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				out = append(out, unjudged(name, &c, "the run has no "+c.Name))
+				continue
+			}
+			out = append(out, absolute(name, &c, v, &l.Summary))
+		}
+	}
+	return out, nil
+}
+
+// absolute judges a condition with a fixed limit.
+func absolute(name string, c *metric.Condition, v float64, s *metric.Summary) Finding {
+	state := Passed
+	if c.Holds(v) {
+		state = Failed
+	}
+	if why := doubt(c, s); why != "" && (state == Passed || s.Verdict.Severity == metric.Invalid) {
+		return unjudged(name, c, why)
+	}
+	return Finding{state, name + c.Text, fmt.Sprintf("%s%s: %s is %s", name, c.Text, c.Name, amount(v, c.Unit))}
+}
+
+// doubt returns why a level does not support a judgement, or "" if it does.
+func doubt(c *metric.Condition, s *metric.Summary) string {
+	if s.Verdict.Severity == metric.Invalid && !c.OfTheRun {
+		return "the level is INVALID"
+	}
+	if c.P <= 50 || c.Metric == nil {
+		return ""
+	}
+	if n, need := s.Dist(c.Metric).N, leastFor(c.P); n < need {
+		return fmt.Sprintf("%s of %d values is their maximum, %d are needed", c.Name, n, need)
+	}
+	return ""
+}
+
+// leastFor returns the number of values a percentile needs so that one value lies above it.
+func leastFor(p float64) int { return int(math.Ceil(100/(100-p) - 1e-9)) }
+
+func unjudged(name string, c *metric.Condition, why string) Finding {
+	return Finding{NotJudged, name + c.Text, fmt.Sprintf("%s%s: %s", name, c.Text, why)}
+}
+
+// Judge checks every side but the first against conditions. A difference that is not significant
+// passes. A difference without a test is not judged, unless unsure is set or the results have no
+// requests.
+func (c *Comparison) Judge(conditions []metric.Condition, unsure bool) []Finding {
+	var out []Finding
+	for _, cond := range conditions {
+		for side := 1; side < len(c.Sides); side++ {
+			asked, before := false, len(out)
+			for i := range c.Levels {
+				l := &c.Levels[i]
+				f, ok := l.judge(where(l.Name, len(c.Levels)), c.Sides[side].Name, side, &cond, unsure)
+				if ok {
+					asked, out = true, append(out, f)
+				}
+			}
+			if !asked {
+				out = append(out, unjudged("", &cond, fmt.Sprintf("no level has %s in the first run and in %s", cond.Name, c.Sides[side].Name)))
+			}
+			if len(c.Sides) > 2 { // several sides have the same condition
+				for i := range out[before:] {
+					out[before+i].Name += " of " + c.Sides[side].Name
+				}
+			}
+		}
+	}
+	return out
+}
+
+// judge checks one side of a level against a condition. It returns false if one of the sides has no
+// value.
+func (l *Level) judge(name, of string, side int, c *metric.Condition, unsure bool) (Finding, bool) {
+	row := l.row(c.Name)
+	if row == nil {
+		return Finding{}, false
+	}
+	value, delta := row.Values[side], row.Deltas[side]
+	if value == nil || c.Relative && delta == nil {
+		return Finding{}, false
+	}
+	if !c.Relative {
+		state := Passed
+		if c.Holds(*value) {
+			state = Failed
+		}
+		return Finding{state, name + c.Text, fmt.Sprintf("%s%s: %s of %s is %s", name, c.Text, c.Name, of, amount(*value, row.Unit))}, true
+	}
+	change := math.Copysign(math.Inf(1), delta.Difference) // any increase from 0 is infinite
+	if delta.Share != nil {
+		change = *delta.Share
+	}
+	text := fmt.Sprintf("%s%s: %s of %s is %s, %+.1f %%", name, c.Text, c.Name, of, amount(*value, row.Unit), 100*change)
+	if delta.Difference == 0 {
+		text = fmt.Sprintf("%s%s: %s of %s is %s, as before", name, c.Text, c.Name, of, amount(*value, row.Unit))
+	}
+	switch {
+	case delta.Adjusted != nil:
+		text += fmt.Sprintf(" (p=%.2g)", *delta.Adjusted)
+	case delta.NoTest != "":
+		text += " (no test: " + delta.NoTest + ")"
+	}
+	beyond := delta.Difference != 0 && c.Holds(change)
+	tested := delta.NoTest == "" || delta.NoTest == noRequests
+	switch {
+	case beyond && (unsure || tested && delta.Verdict != Same):
+		return Finding{Failed, name + c.Text, text}, true
+	case beyond && delta.shift.beyond(c):
+		return Finding{Failed, name + c.Text, text + ", and all requests are beyond the limit, not only the tail"}, true
+	case beyond && !tested:
+		return Finding{NotJudged, name + c.Text, text}, true
+	case beyond:
+		return Finding{Passed, name + c.Text, text + ", which may be random variation"}, true
+	}
+	return Finding{Passed, name + c.Text, text}, true
+}
+
+// beyond reports whether the whole distribution, and not only one statistic, is significantly beyond
+// the limit of a condition. A few requests suffice to detect an enormous difference, while a percentile
+// alone needs many.
+func (s *shift) beyond(c *metric.Condition) bool {
+	if s == nil || c.Limit <= -1 {
+		return false
+	}
+	off, p := s.from(math.Log1p(c.Limit))
+	return p <= gateAlpha && (off > 0) == c.Above
+}
+
+// gateAlpha is the accepted share of false positives for a distribution exactly at the limit.
+const gateAlpha = 0.05
+
+func (l *Level) row(name string) *Row {
+	for i := range l.Rows {
+		if l.Rows[i].Name == name {
+			return &l.Rows[i]
+		}
+	}
+	return nil
+}
+
+// where returns the name of a level as a prefix, or "" if there is only one level.
+func where(name string, levels int) string {
+	if levels < 2 {
+		return ""
+	}
+	return name + ": "
+}
+
+func amount(v float64, u metric.Unit) string {
+	if u == metric.SeverityUnit {
+		return metric.SeverityOf(v)
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64) + " " + string(u)
+}

@@ -1,0 +1,64 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tacho-bench/tacho/stat"
+)
+
+// fewestAbove is the number of values above a percentile needed for a test.
+const fewestAbove = 5
+
+// testPercentile compares a percentile of two runs by the share of values above it: the runs differ if
+// one of them has more values above the percentile of both together. The error of the share gives the
+// error of the percentile, through the values around it.
+func (d *Delta) testPercentile(from, to float64, x, y *meter, most, floor float64) {
+	q := x.P / 100
+	a, b := x.all(), y.all()
+	if float64(min(a.N(), b.N()))*min(q, 1-q) < fewestAbove {
+		d.NoTest = fmt.Sprintf("too few requests for P%g: repeat the runs, or run longer", x.P)
+		return
+	}
+	both := &stat.Digest{}
+	both.Merge(a)
+	both.Merge(b)
+	above, s := sharesAbove(x, y, most, both.Distribution().Quantile(q))
+	values, half := b.Distribution(), s.half()
+	switch {
+	case s.se <= noise && d.Difference == 0:
+		d.test(0, 1)
+		return
+	case s.se <= noise:
+		d.NoTest = noSpread
+		return
+	case q+half >= 1 || q-half <= 0:
+		d.NoTest = fmt.Sprintf("too few requests for P%g: repeat the runs, or run longer", x.P)
+		return
+	}
+	between := math.Exp(2 * math.Sqrt(floor)) // variation not visible in the requests
+	low, high := values.Quantile(q-half)/between-from, values.Quantile(q+half)*between-from
+	p := max(stat.StudentP(above/s.se, s.freedom), stat.StudentP(math.Log(to/from)/math.Sqrt(floor), mostFreedom))
+	d.Low, d.High, d.P = &low, &high, &p
+}
+
+// sharesAbove returns the difference of the shares of values above a limit, and its standard error.
+func sharesAbove(x, y *meter, most, limit float64) (float64, spread) {
+	share := func(m *meter) (above [stretches]float64, mean float64) {
+		n, total := 0.0, 0.0
+		for i, v := range m.values {
+			above[i] = float64(v.Above(limit))
+			n, total = n+float64(v.N()), total+above[i]
+		}
+		for i, v := range m.values { // effect of each stretch on the total share
+			above[i] = stretches * (above[i] - float64(v.N())*total/n) / n
+		}
+		return above, total / n
+	}
+	a, of := share(x)
+	b, to := share(y)
+	for i := range b {
+		b[i] -= a[i]
+	}
+	return to - of, spreadOf(b[:], most)
+}

@@ -1,0 +1,217 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+)
+
+// sameWithin is the largest relative difference of mean prompt and answer lengths in the same workload.
+const sameWithin = 0.02
+
+// warnings returns reasons why sides may differ besides the intended change.
+func warnings(sides []Side, groups []group) []string {
+	var out []string
+	for _, fact := range []struct {
+		what string
+		of   func(*outcome.Run) string
+		do   string
+	}{
+		{"clients", func(r *outcome.Run) string { return strings.TrimSpace(r.Tool + " " + r.Version) }, "their definitions may differ: see tacho metrics"},
+		{"models", func(r *outcome.Run) string { return r.Model }, "they do different work"},
+		{"tokenizers", func(r *outcome.Run) string { return r.Tokenizer }, "they count tokens differently"},
+		{"workloads", func(r *outcome.Run) string { return r.Dataset }, "they were asked for different work"},
+		{"clocks", clock, "their times are not equally exact"},
+		{"sources", source, "differences include the errors of the model"},
+		{"verdicts", verdicts, "read the reasons with tacho report"},
+	} {
+		if text := differing(sides, fact.of); text != "" {
+			out = append(out, fmt.Sprintf("%s differ (%s): %s", fact.what, text, fact.do))
+		}
+	}
+	return slices.Concat(out, unknownBuilds(sides), lengths(groups), lengthSpreads(groups), shapes(groups), lacking(sides))
+}
+
+// unknownBuilds names the sides measured by a build without a commit. All such builds have the same
+// version.
+func unknownBuilds(sides []Side) []string {
+	var names []string
+	for _, s := range sides {
+		if slices.ContainsFunc(s.Runs, func(r outcome.Run) bool { return r.Tool == "tacho" && outcome.UnknownBuild(r.Version) }) {
+			names = append(names, s.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("the build of tacho is unknown (%s), so definitions may differ: use a release, or build from a checkout", strings.Join(names, ", "))}
+}
+
+// lacking names the levels with missing records, on all sides.
+func lacking(sides []Side) (out []string) {
+	for _, s := range sides {
+		for i := range s.Runs {
+			for k := range s.Runs[i].Levels {
+				l := &s.Runs[i].Levels[k]
+				if why := l.LacksRecords(); why != "" {
+					out = append(out, fmt.Sprintf("%s, level %d is %s: %s", s.Name, l.Index, l.Summary.Verdict.Severity, why))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// differing lists a fact of each side if the sides differ. A side without the fact does not count as
+// different.
+func differing(sides []Side, of func(*outcome.Run) string) string {
+	var sideFacts []string
+	values := map[string]bool{}
+	for _, s := range sides {
+		var facts []string
+		for i := range s.Runs {
+			if fact := of(&s.Runs[i]); fact != "" && !slices.Contains(facts, fact) {
+				facts = append(facts, fact)
+			}
+		}
+		slices.Sort(facts)
+		fact := strings.Join(facts, " and ")
+		sideFacts = append(sideFacts, cmp.Or(fact, "unknown"))
+		if fact != "" {
+			values[fact] = true
+		}
+	}
+	if len(values) < 2 {
+		return ""
+	}
+	return strings.Join(sideFacts, ", ")
+}
+
+// source returns whether a run was measured or predicted.
+func source(r *outcome.Run) string {
+	if r.Predicted() {
+		return string(metric.Predicted)
+	}
+	return "measured"
+}
+
+func clock(r *outcome.Run) string {
+	if len(r.Levels) == 0 {
+		return ""
+	}
+	return r.Levels[0].Summary.Clock.Name
+}
+
+// verdicts returns the worst verdict of a run.
+func verdicts(r *outcome.Run) string {
+	worst := ""
+	order := []metric.Severity{metric.Unjudged, metric.Valid, metric.Predicted, metric.Degraded, metric.Invalid}
+	at := -1
+	for i := range r.Levels {
+		if k := slices.Index(order, r.Levels[i].Summary.Verdict.Severity); k > at {
+			at, worst = k, string(order[k])
+		}
+	}
+	return worst
+}
+
+// lengths names levels with different mean lengths of prompts or answers.
+func lengths(groups []group) []string {
+	var out []string
+	for _, of := range []struct {
+		what   string
+		tokens func(*metric.Summary) int
+	}{
+		{"prompts", func(s *metric.Summary) int { return s.Tokens.Input }},
+		{"answers", func(s *metric.Summary) int { return s.Tokens.Output }},
+	} {
+		worst, where := 0.0, ""
+		for _, g := range groups {
+			first, ok := meanLength(g.levels[0], of.tokens)
+			for _, levels := range g.levels[1:] {
+				if other, too := meanLength(levels, of.tokens); ok && too && first > 0 && math.Abs(other/first-1) > math.Abs(worst) {
+					worst, where = other/first-1, fmt.Sprintf("at %s %.0f and %.0f tokens", g.name, first, other)
+				}
+			}
+		}
+		if math.Abs(worst) > sameWithin {
+			out = append(out, fmt.Sprintf("%s differ in length by up to %.0f %% (%s): latencies differ with them", of.what, 100*math.Abs(worst), where))
+		}
+	}
+	return out
+}
+
+// spreadWithin is the largest difference of the variation of lengths in the same workload, relative to
+// the mean. A few hundred requests do not show it more precisely.
+const spreadWithin = 0.25
+
+// lengthSpreads names levels in which lengths vary more on one side, although their means are equal.
+func lengthSpreads(groups []group) []string {
+	var out []string
+	for _, of := range []struct{ what, metric string }{{"prompts", "input_tokens"}, {"answers", "output_tokens"}} {
+		worst, where := 0.0, ""
+		for _, g := range groups {
+			first, ok := variation(g.levels[0], of.metric)
+			for _, levels := range g.levels[1:] {
+				if other, too := variation(levels, of.metric); ok && too && math.Abs(other-first) > worst {
+					worst, where = math.Abs(other-first), fmt.Sprintf("at %s by %.0f %% and %.0f %% of the mean", g.name, 100*first, 100*other)
+				}
+			}
+		}
+		if worst > spreadWithin {
+			out = append(out, fmt.Sprintf("lengths of %s vary differently (%s): long requests delay the others", of.what, where))
+		}
+	}
+	return out
+}
+
+// variation returns the standard deviation of lengths relative to their mean.
+func variation(levels []*outcome.Level, name string) (float64, bool) {
+	for _, l := range levels {
+		if stats := l.Summary.Dist(metric.Named(name)).Stats; stats != nil && stats.Mean > 0 {
+			return stats.Std / stats.Mean, true
+		}
+	}
+	return 0, false
+}
+
+// sharedWithin is the largest difference of the shared part of prompts.
+const sharedWithin = 0.05
+
+// shapes names levels with different burstiness or different shared prefixes.
+func shapes(groups []group) []string {
+	var out []string
+	for _, g := range groups {
+		if len(g.levels[0]) == 0 {
+			continue
+		}
+		a := &g.levels[0][0].Summary.Config
+		for _, levels := range g.levels[1:] {
+			if len(levels) == 0 {
+				continue
+			}
+			b := &levels[0].Summary.Config
+			if x, y := a.Burstiness, b.Burstiness; x > 0 && y > 0 && x != y && a.RequestRate > 0 {
+				out = append(out, fmt.Sprintf("burstiness differs (%g and %g at %s): arrivals that come in bursts wait for each other", x, y, g.name))
+			}
+			if x, y := a.SharedShare, b.SharedShare; x != nil && y != nil && math.Abs(*x-*y) > sharedWithin {
+				out = append(out, fmt.Sprintf("shared prefixes differ (%.0f %% and %.0f %% of the prompt tokens at %s): a prefix cache makes TTFT shorter", 100**x, 100**y, g.name))
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func meanLength(levels []*outcome.Level, tokens func(*metric.Summary) int) (float64, bool) {
+	n, completed := 0, 0
+	for _, l := range levels {
+		n, completed = n+tokens(&l.Summary), completed+l.Summary.Completed
+	}
+	return float64(n) / float64(max(completed, 1)), n > 0 && completed > 0
+}

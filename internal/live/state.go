@@ -1,0 +1,247 @@
+package live
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+)
+
+const (
+	recent    = 10  // ticks in the moving window
+	mostTicks = 240 // ticks in the history of a level
+	mostNotes = 50
+)
+
+// Period is the planned length of a tick.
+const Period = 500 * time.Millisecond
+
+// A State collects the live state of a run. Its methods are safe for concurrent use.
+type State struct {
+	mu       sync.Mutex
+	about    About
+	level    Level
+	over     bool
+	doing    string
+	totals   Totals
+	at       time.Duration
+	lag      Bins
+	retried  int64
+	client   *metric.Client
+	failures map[string]*Failure
+	window   []Tick // the latest ticks
+	points   []Point
+	earlier  []Point // of earlier levels
+	ttft     Bins    // of the level
+	itl      Bins
+	past     []Past
+	notes    []string
+}
+
+// Describe sets the target of the run.
+func (b *State) Describe(a About) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.about = a
+}
+
+// Note adds a line to the notes.
+func (b *State) Note(line string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.notes = append(b.notes, line)
+	b.notes = b.notes[max(0, len(b.notes)-mostNotes):]
+}
+
+// SetActivity sets the activity before the next level, such as a server start.
+func (b *State) SetActivity(what string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.doing = what
+}
+
+// Begin starts a level.
+func (b *State) Begin(l Level) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.earlier = append(b.earlier, b.points...)
+	b.earlier = b.earlier[max(0, len(b.earlier)-mostTicks):]
+	b.ttft, b.itl = nil, nil
+	b.level, b.over, b.doing, b.at, b.totals, b.lag, b.retried, b.client = l, false, "", 0, Totals{}, nil, 0, nil
+	b.failures, b.window, b.points = map[string]*Failure{}, nil, nil
+}
+
+// Add adds a tick of the current level. Ticks of several generators with the same number
+// are merged.
+func (b *State) Add(t Tick) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.totals, b.at, b.retried = b.totals.Plus(t.Totals), max(b.at, t.At), b.retried+t.Retried
+	b.lag.add(t.Lag)
+	b.ttft.add(t.TTFT)
+	b.itl.add(t.ITL)
+	b.client = worse(b.client, t.Client)
+	for _, f := range t.Failed {
+		f.addTo(b.failures)
+	}
+	i := slices.IndexFunc(b.window, func(w Tick) bool { return w.Seq == t.Seq })
+	switch {
+	case i >= 0:
+		b.window[i].add(&t)
+	case len(b.window) > 0 && t.Seq < b.window[0].Seq:
+		return // outside the window, so it only counts for the totals
+	default:
+		i = len(b.window)
+		b.window = append(b.window, t)
+		b.points = append(b.points, Point{})
+	}
+	back := len(b.window) - i
+	b.points[len(b.points)-back] = b.point(b.window[i : i+1])
+	b.window = b.window[max(0, len(b.window)-recent):]
+	b.points = b.points[max(0, len(b.points)-mostTicks):]
+}
+
+// add merges a tick with the same number into t.
+func (t *Tick) add(o *Tick) {
+	t.At, t.Span = max(t.At, o.At), max(t.Span, o.Span)
+	t.Totals = t.Plus(o.Totals)
+	t.TTFT.add(o.TTFT)
+	t.ITL.add(o.ITL)
+	t.TPOT.add(o.TPOT)
+	t.E2EL.add(o.E2EL)
+	t.Server = cmp.Or(t.Server, o.Server)
+}
+
+// worse merges two client measurements into the worse one by the rules of the verdict.
+func worse(a, b *metric.Client) *metric.Client {
+	if a == nil || b == nil {
+		return cmp.Or(b, a)
+	}
+	out := *b
+	out.BusyShare, out.StolenShare = max(a.BusyShare, b.BusyShare), max(a.StolenShare, b.StolenShare)
+	out.WakeMillis, out.GCMillis = max(a.WakeMillis, b.WakeMillis), max(a.GCMillis, b.GCMillis)
+	if a.Pauses.LongestMillis > b.Pauses.LongestMillis {
+		out.Pauses = a.Pauses
+	}
+	return &out
+}
+
+// point summarizes consecutive ticks.
+func (b *State) point(ticks []Tick) Point {
+	var sum Tick
+	p := Point{Level: b.level.Number}
+	for i := range ticks {
+		t := &ticks[i]
+		sum.Span += t.Span
+		sum.Totals = sum.Plus(t.Totals)
+		sum.TTFT.add(t.TTFT)
+		sum.ITL.add(t.ITL)
+		sum.TPOT.add(t.TPOT)
+		sum.E2EL.add(t.E2EL)
+		p.AtS = t.At.Seconds()
+		p.Server = cmp.Or(t.Server, p.Server)
+	}
+	if s := sum.Span.Seconds(); s > 0 {
+		p.SentPerS, p.ServedPerS, p.TokensPerS = float64(sum.Sent)/s, float64(sum.Finished-sum.Totals.Failed)/s, float64(sum.Tokens)/s
+		p.FailedPerS = float64(sum.Totals.Failed) / s
+	}
+	p.InFlight = b.totals.InFlight()
+	p.TTFT, p.TPOT, p.ITL, p.E2EL = sum.TTFT.figure(), sum.TPOT.figure(), sum.ITL.figure(), sum.E2EL.figure()
+	return p
+}
+
+// End finishes the current level with its result.
+func (b *State) End(l *outcome.Level) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.over = true
+	s := &l.Summary
+	p := Past{Level: b.level, Seconds: s.DurationS, Failed: s.Failed, Verdict: s.Verdict.Severity}
+	if t := s.Throughput; t != nil {
+		p.RequestsPerS, p.TokensPerS = t.RequestsPerS, t.OutputTokensPerS
+	}
+	p99 := func(m *metric.Metric) *float64 {
+		if stats := s.Dist(m).Stats; stats != nil {
+			return new(stats.Percentile(99))
+		}
+		return nil
+	}
+	p.TTFTP99, p.TPOTP99, p.ITLP99, p.E2ELP99 = p99(metric.TTFT), p99(metric.TPOT), p99(metric.ITL), p99(metric.E2EL)
+	b.past = append(b.past, p)
+}
+
+// Snapshot returns the current state of the run.
+func (b *State) Snapshot() Snapshot {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := Snapshot{
+		About: b.about, Level: b.level, Over: b.over, Doing: b.doing, AtS: b.at.Seconds(), Totals: b.totals, Now: b.point(b.window), Verdict: b.verdict(),
+		History: slices.Clone(b.points), Earlier: slices.Clone(b.earlier), TTFT: b.ttft.buckets(), ITL: b.itl.buckets(), Past: slices.Clone(b.past), Notes: slices.Clone(b.notes),
+	}
+	for _, f := range slices.Collect(maps.Values(b.failures)) {
+		s.Failures = append(s.Failures, *f)
+	}
+	slices.SortFunc(s.Failures, func(a, b Failure) int {
+		return cmp.Or(cmp.Compare(b.LastS, a.LastS), cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Status, b.Status))
+	})
+	s.progress()
+	return s
+}
+
+// Draining reports whether all requests are sent and only answers are outstanding.
+func (s *Snapshot) Draining() bool { return !s.Over && s.LeftS != nil && *s.LeftS == 0 }
+
+// progress computes the share of the level that is finished and the remaining time.
+func (s *Snapshot) progress() {
+	l := &s.Level
+	planned, timed := l.Planned()
+	switch {
+	case s.Over:
+		s.Share, s.LeftS = new(1.0), new(0.0)
+	case l.Sessions > 0 && (l.Seconds == 0 || l.Rate > 0):
+		s.Share = new(min(float64(s.Totals.Sessions)/float64(l.Sessions), 1))
+	case timed:
+		s.Share = new(min(s.AtS/planned, 1))
+	}
+	switch waiting := float64(int64(l.Sessions) - s.Totals.Sessions); {
+	case s.Over:
+	case timed && s.AtS < planned:
+		s.LeftS = new(planned - s.AtS)
+	case timed && l.Sessions == 0:
+		s.LeftS = new(0.0)
+	case l.Sessions > 0 && s.Now.ServedPerS > 0:
+		s.LeftS = new(waiting / s.Now.ServedPerS)
+	}
+	if s.LeftS != nil && l.LaterS != nil {
+		s.RunLeftS = new(*s.LeftS + *l.LaterS)
+	}
+}
+
+// early are the rules of the verdict that can be judged before the end of a level.
+var early = []string{"no-success", "failures", "lag-median", "lag-p99", "resent", "client-stall", "client-cpu", "client-steal", "client-scheduling", "client-gc"}
+
+// verdict judges the requests that have finished so far.
+func (b *State) verdict() metric.Verdict {
+	if b.level.Predicted {
+		return metric.Verdict{Severity: metric.Predicted}
+	}
+	if b.totals.Finished == 0 {
+		return metric.Verdict{Severity: metric.Valid}
+	}
+	s := metric.Summary{Config: metric.Config{RequestRate: b.level.Rate, MaxConcurrency: b.level.Concurrency, Client: b.client}}
+	s.Requests, s.Failed, s.Resent, s.DurationS = int(b.totals.Finished), int(b.totals.Failed), int(b.retried), b.at.Seconds()
+	s.Completed = s.Requests - s.Failed
+	if b.level.Rate > 0 {
+		s.Rate = &metric.Rate{ScheduledPerS: &b.level.Rate}
+	}
+	if lag := b.lag.figure(); lag.N > 0 {
+		s.Dists = metric.Dists{{Name: metric.Lag.Name, N: int(lag.N), Stats: &metric.Stats{
+			Median: *lag.P50, Percentiles: []metric.Percentile{{P: 50, Value: *lag.P50}, {P: 99, Value: *lag.P99}},
+		}}}
+	}
+	return metric.JudgeBy(&s, early)
+}

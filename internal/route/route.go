@@ -1,0 +1,253 @@
+// Package route chooses one of several servers for each request. Clients use it to spread requests over real
+// servers, and prediction uses it for virtual fleets, so a prediction chooses the same servers as the client. A
+// Router reads no clock and is not safe for concurrent use.
+package route
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tacho-bench/tacho"
+)
+
+// A Policy is a load-balancing policy.
+type Policy struct {
+	Name string
+	Doc  string
+	// ByLoad reports whether the choice depends on the requests in flight at the time of sending.
+	ByLoad bool
+	// ByPrefix reports whether the choice depends on the beginning of the prompt.
+	ByPrefix bool
+
+	choose func(r *Router, a *Request) int
+}
+
+// Policies lists all policies.
+var Policies = []Policy{roundRobin, randomServer, leastLoaded, powerOfTwo, byPrefix, bySession}
+
+// A Request holds the properties of a request a policy may use.
+type Request struct {
+	Session uint64
+	Turn    int
+	Prefix  []uint64 // see Prefix; only set if the policy uses prefixes
+}
+
+// names returns the names of all policies.
+func names() []string {
+	names := make([]string, len(Policies))
+	for i, p := range Policies {
+		names[i] = p.Name
+	}
+	return names
+}
+
+// Find returns the policy called name.
+func Find(name string) (Policy, error) {
+	if i := slices.IndexFunc(Policies, func(p Policy) bool { return p.Name == name }); i >= 0 {
+		return Policies[i], nil
+	}
+	return Policy{}, fmt.Errorf("unknown load-balancing policy %q (have %s)", name, strings.Join(names(), ", "))
+}
+
+var (
+	roundRobin = Policy{Name: "round-robin", Doc: "each in turn", choose: func(r *Router, _ *Request) int {
+		r.turn++
+		return r.open[(r.turn-1)%len(r.open)]
+	}}
+	randomServer = Policy{Name: "random", Doc: "any", choose: func(r *Router, a *Request) int {
+		return r.open[r.random(a)%uint64(len(r.open))]
+	}}
+	leastLoaded = Policy{Name: "least-loaded", Doc: "the one with the fewest requests in flight", ByLoad: true, choose: func(r *Router, _ *Request) int {
+		best := r.turn % len(r.open)
+		i := best
+		for range r.open {
+			if r.inFlight[r.open[i]] < r.inFlight[r.open[best]] {
+				best = i
+			}
+			if i++; i == len(r.open) {
+				i = 0
+			}
+		}
+		r.turn = best + 1 // do not always choose the first of equally loaded servers
+		return r.open[best]
+	}}
+	powerOfTwo = Policy{Name: "power-of-two", Doc: "of two drawn at random, the one with fewer requests in flight", ByLoad: true, choose: func(r *Router, a *Request) int {
+		n := uint64(len(r.open))
+		if n == 1 {
+			return r.open[0]
+		}
+		draw := r.random(a)
+		first := draw % n
+		second := (first + 1 + (draw>>32)%(n-1)) % n
+		if i, k := r.open[first], r.open[second]; r.inFlight[i] <= r.inFlight[k] {
+			return i
+		}
+		return r.open[second]
+	}}
+	byPrefix = Policy{
+		Name: "prefix", Doc: "the one that served prompts with the same beginning before, unless it has far more to do than others",
+		ByLoad: true, ByPrefix: true, choose: choosePrefix,
+	}
+	bySession = Policy{Name: "sticky", Doc: "for all requests of a session the same one", choose: func(r *Router, a *Request) int {
+		if home, known := r.assigned.get(a.Session); known && !r.closed[home] {
+			return home
+		}
+		home := r.open[a.Session%uint64(len(r.open))]
+		r.assigned.put(a.Session, home)
+		return home
+	}}
+)
+
+// maxExtraLoad is the number of requests a server may have in flight beyond the least loaded server and still be
+// chosen for its cache.
+const maxExtraLoad = 16
+
+// choosePrefix returns the server that served the longest prefix of the prompt.
+func choosePrefix(r *Router, a *Request) int {
+	least := leastLoaded.choose(r, a)
+	best := least
+	for _, piece := range slices.Backward(a.Prefix) {
+		if home, known := r.assigned.get(piece); known && !r.closed[home] {
+			if r.inFlight[home] <= r.inFlight[least]+maxExtraLoad {
+				best = home
+			}
+			break
+		}
+	}
+	for _, piece := range a.Prefix {
+		r.assigned.put(piece, best)
+	}
+	return best
+}
+
+// A Router chooses among servers identified by their numbers.
+type Router struct {
+	policy   Policy
+	seed     uint64
+	inFlight []int
+	closed   []bool
+	open     []int // servers available for selection
+	turn     int
+	assigned recentMap // server by session, or by prompt prefix
+}
+
+// New returns a router without servers.
+func New(policy Policy, seed uint64) *Router { return &Router{policy: policy, seed: seed} }
+
+// Policy returns the router's policy.
+func (r *Router) Policy() Policy { return r.policy }
+
+// Open makes server i available for selection. Numbers start at 0.
+func (r *Router) Open(i int) {
+	for len(r.inFlight) <= i {
+		r.inFlight, r.closed = append(r.inFlight, 0), append(r.closed, true)
+	}
+	if r.closed[i] {
+		r.closed[i] = false
+		at, _ := slices.BinarySearch(r.open, i)
+		r.open = slices.Insert(r.open, at, i)
+	}
+}
+
+// Close removes server i from selection.
+func (r *Router) Close(i int) {
+	if !r.closed[i] {
+		r.closed[i] = true
+		at, _ := slices.BinarySearch(r.open, i)
+		r.open = slices.Delete(r.open, at, at+1)
+	}
+}
+
+// Servers returns the number of servers available for selection.
+func (r *Router) Servers() int { return len(r.open) }
+
+// Choose returns the server for a request. If no server is available, ok is false.
+func (r *Router) Choose(a *Request) (server int, ok bool) {
+	if len(r.open) == 0 {
+		return 0, false
+	}
+	return r.policy.choose(r, a), true
+}
+
+// Begin counts a request in flight at server i.
+func (r *Router) Begin(i int) { r.inFlight[i]++ }
+
+// End removes a finished request from the count of server i.
+func (r *Router) End(i int) { r.inFlight[i]-- }
+
+// InFlight returns the number of requests in flight at server i.
+func (r *Router) InFlight(i int) int { return r.inFlight[i] }
+
+// random returns a random number that depends only on the request, so earlier requests do not change the choice.
+func (r *Router) random(a *Request) uint64 {
+	return mix(mix(r.seed+0x9e3779b97f4a7c15, a.Session), uint64(a.Turn))
+}
+
+// mix adds x to a hash.
+func mix(h, x uint64) uint64 {
+	h ^= x
+	h *= 0xff51afd7ed558ccd
+	h ^= h >> 33
+	h *= 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}
+
+// Sizes of the pieces of a prompt hashed by Prefix.
+const (
+	pieceTokens = 16
+	pieceBytes  = 64
+)
+
+// Prefix returns a hash of the prompt up to the end of each piece. Two prompts have equal hashes up to the piece in
+// which they differ.
+func Prefix(in *tacho.Input) []uint64 {
+	var p prefix
+	for _, id := range in.IDs {
+		p.add(uint64(id), pieceTokens)
+	}
+	p.text(in.Text)
+	for i := range in.Messages {
+		p.text(in.Messages[i].Content)
+	}
+	return p.pieces
+}
+
+type prefix struct {
+	pieces []uint64
+	hash   uint64
+	n      int
+}
+
+func (p *prefix) add(x uint64, every int) {
+	p.hash = mix(p.hash, x)
+	if p.n++; p.n%every == 0 {
+		p.pieces = append(p.pieces, p.hash)
+	}
+}
+
+func (p *prefix) text(s string) {
+	for i := range len(s) {
+		p.add(uint64(s[i]), pieceBytes)
+	}
+}
+
+// A recentMap stores the recent entries: at least the last recentSize, at most twice as many.
+type recentMap struct{ young, old map[uint64]int }
+
+const recentSize = 1 << 18
+
+func (m *recentMap) get(key uint64) (int, bool) {
+	if v, ok := m.young[key]; ok {
+		return v, true
+	}
+	v, ok := m.old[key]
+	return v, ok
+}
+
+func (m *recentMap) put(key uint64, v int) {
+	if m.young == nil || len(m.young) >= recentSize {
+		m.young, m.old = map[uint64]int{}, m.young
+	}
+	m.young[key] = v
+}

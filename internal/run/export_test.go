@@ -1,0 +1,4 @@
+package run
+
+// MonotonicSeconds exports monotonicSeconds.
+func MonotonicSeconds() float64 { return monotonicSeconds() }

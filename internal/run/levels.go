@@ -1,0 +1,155 @@
+package run
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/search"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/plan"
+)
+
+// Run measures the levels of the plan in order and calls done for each. Levels
+// in before are skipped. If ctx is canceled, Run reports the finished part of
+// the level and returns ctx's error.
+func (r *Runner) Run(ctx context.Context, sink tacho.Sink, done func(*outcome.Level), before ...outcome.Level) error {
+	c := &course{r: r, sink: sink, done: done}
+	for i := range before {
+		c.note(&before[i])
+	}
+	if r.Asked.Swept() != "" {
+		return c.sweeps(ctx)
+	}
+	c.left = r.order()
+	c.leaveOut()
+	c.left = slices.DeleteFunc(c.left, func(l plan.Level) bool { return c.has(l.Index) })
+	for len(c.left) > 0 {
+		l := c.left[0]
+		c.left = c.left[1:]
+		if err := c.measure(ctx, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A course tracks the levels of a run.
+type course struct {
+	r     *Runner
+	sink  tacho.Sink
+	done  func(*outcome.Level)
+	past  []pastLevel
+	left  []plan.Level // remaining levels of a list
+	begun bool         // a level was measured
+}
+
+// A pastLevel is a finished level.
+type pastLevel struct {
+	outcome.Setting
+	search.Seen
+}
+
+func (c *course) note(l *outcome.Level) {
+	c.past = append(c.past, pastLevel{l.Setting, seen(&l.Summary)})
+}
+
+func (c *course) has(index int) bool {
+	return slices.ContainsFunc(c.past, func(p pastLevel) bool { return p.Index == index })
+}
+
+// seen extracts the values of a level that describe the shape of the load
+// curve.
+func seen(s *metric.Summary) search.Seen {
+	out := search.Seen{Latency: s.Classic(metric.E2EL).Mean, Failed: s.Completed == 0 && s.Failed > 0}
+	if s.Throughput != nil {
+		out.Throughput = s.Throughput.RequestsPerS
+	}
+	return out
+}
+
+// measure measures one level.
+func (c *course) measure(ctx context.Context, l plan.Level) error {
+	if c.begun {
+		if err := c.r.rest(ctx); err != nil {
+			return err
+		}
+	}
+	c.begun = true
+	c.r.judge = func(s *metric.Summary) []metric.Reason { return c.end(l, seen(s)) }
+	out, err := c.r.Measure(ctx, l, c.sink)
+	c.r.judge = nil
+	if out != nil {
+		c.note(out)
+		c.done(out)
+	}
+	return err
+}
+
+// order returns the levels of the plan in execution order. Repeats run as
+// rounds, so that changes over time affect all levels equally.
+func (j *job) order() []plan.Level {
+	levels := j.Asked.Levels()
+	if j.Asked.ShuffleLevels {
+		rng := rand.New(rand.NewPCG(j.Seed, 0x6c6576656c73))
+		rng.Shuffle(len(levels), func(i, k int) { levels[i], levels[k] = levels[k], levels[i] })
+	}
+	slices.SortStableFunc(levels, func(a, b plan.Level) int { return a.Repeat - b.Repeat })
+	return levels
+}
+
+// rest pauses between two levels.
+func (r *Runner) rest(ctx context.Context) error {
+	select {
+	case <-time.After(r.Speed().Squeeze(r.Asked.LevelPause.Duration())):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// enter switches to the plan of a level. Servers are opened again if the level
+// has different servers or requests.
+func (r *Runner) enter(ctx context.Context, l plan.Level) error {
+	if at := opening(l.Coordinates); !slices.Equal(at, r.opened) {
+		r.Close()
+		return r.open(ctx, l)
+	}
+	found, p := r.Plan, l.Plan
+	p.Backend, p.BaseURL, p.Port, p.Endpoint, p.RequestIDPrefix = found.Backend, found.BaseURL, found.Port, found.Endpoint, found.RequestIDPrefix
+	p.PromptText = p.PromptText || found.PromptText
+	if r.replay != nil {
+		p.Dataset = found.Dataset
+	}
+	r.Level = l
+	r.use(r.Target.At(p))
+	return nil
+}
+
+// opening returns the coordinates that require opening servers again.
+func opening(at outcome.Coordinates) (out outcome.Coordinates) {
+	for _, c := range at {
+		if slices.Contains(openingOptions(), c.Name) || strings.HasSuffix(c.Name, ".dataset-name") { // of a class of the mix
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// openingOptions are the options that define the servers and the form of
+// requests.
+var openingOptions = sync.OnceValue(func() []string {
+	names := []string{"replay", "retries", "request-timeout", "dataset-name", "prompt-text", "skip-chat-template"}
+	p := plan.Default()
+	for _, o := range p.Options() {
+		if o.Group == "Server" || o.Group == "Request" {
+			names = append(names, o.Name)
+		}
+	}
+	return names
+})

@@ -1,0 +1,80 @@
+package search
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/tacho-bench/tacho"
+)
+
+// Fewest finds every number from every start in a few steps.
+func TestFewest(t *testing.T) {
+	for want := 1; want <= 70; want++ {
+		for _, first := range []int{1, 3, 64, 100} {
+			f, looks := NewFewest(first, 0), 0
+			for n, ok := f.Next(); ok; n, ok = f.Next() {
+				looks++
+				f.Add(n, n >= want)
+			}
+			if f.Found() != want || looks > 16 {
+				t.Fatalf("from %d: found %d and not %d, in %d looks", first, f.Found(), want, looks)
+			}
+		}
+	}
+	f := NewFewest(1, 50)
+	for n, ok := f.Next(); ok; n, ok = f.Next() {
+		if n > 50 {
+			t.Fatalf("%d was tried", n)
+		}
+		f.Add(n, false)
+	}
+	if f.Found() != 0 {
+		t.Errorf("found %d, and none holds", f.Found())
+	}
+}
+
+// A tally judges the goals of a level. Failed requests are slower than all others.
+func TestTally(t *testing.T) {
+	goals, err := ParseSLO("ttft:p90<100ms,error<20%")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tally := func(slow, broken int) *Tally {
+		out := NewTally(goals)
+		for i := range 100 {
+			r := tacho.NewRecord(0, &tacho.Request{}, 0)
+			r.Sent, r.End = 0, time.Second
+			first := 50 * time.Millisecond
+			if i < slow {
+				first = 300 * time.Millisecond
+			}
+			r.Events = tacho.Events{{At: first, Tokens: 1}, {At: time.Second, Tokens: 1}}
+			r.Output = 2
+			if i >= 100-broken {
+				r.Events, r.Failure = nil, &tacho.Failure{Cause: tacho.Reset}
+			}
+			out.Add(r)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		slow, broken int
+		missed       string
+		value        float64
+	}{
+		{9, 0, "", 50}, {10, 0, "", 75}, {11, 0, "TTFT p90", 300}, {5, 5, "", 0}, {0, 15, "TTFT p90", math.Inf(1)},
+	} {
+		all := tally(c.slow, c.broken)
+		g, _, missed := all.Missed()
+		if missed != (c.missed != "") || missed && g.Words() != c.missed {
+			t.Errorf("%d slow and %d failed: missed %v %s", c.slow, c.broken, missed, g.Words())
+		}
+		if v := all.Value(0); c.value > 0 && v != c.value && !(math.Abs(v-c.value) < 1e-6) {
+			t.Errorf("%d slow and %d failed: p90 is %v and not %v", c.slow, c.broken, v, c.value)
+		}
+	}
+	if tally(9, 0).Lost(100) || !tally(12, 0).Lost(100) || tally(12, 0).Lost(1000) {
+		t.Error("when a level is lost is not seen")
+	}
+}

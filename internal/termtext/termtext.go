@@ -1,0 +1,162 @@
+// Package termtext lays out text in the cells of a terminal: it measures and cuts
+// text, and draws bars, sparklines and plots with characters.
+package termtext
+
+import (
+	"math"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/width"
+
+	"github.com/tacho-bench/tacho/internal/sanitize"
+)
+
+// runeWidth returns the number of cells of a character.
+func runeWidth(r rune) int {
+	switch {
+	case r < 0x7f:
+		return 1
+	case unicode.In(r, unicode.Mn, unicode.Me):
+		return 0
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}
+
+// Width returns the number of cells of a text.
+func Width(s string) int {
+	n := 0
+	for _, r := range s {
+		n += runeWidth(r)
+	}
+	return n
+}
+
+// Cut shortens a text to at most most cells. A shortened text ends in three dots if
+// there is room for them.
+func Cut(s string, most int) string {
+	if Width(s) <= most {
+		return s
+	}
+	const dots = "..."
+	room, tail := most-len(dots), dots
+	if room < len(dots) {
+		room, tail = max(most, 0), ""
+	}
+	n := 0
+	for i, r := range s {
+		if n += runeWidth(r); n > room {
+			return s[:i] + tail
+		}
+	}
+	return s
+}
+
+// A Pen draws with block characters, or with ASCII characters only.
+type Pen struct{ ASCII bool }
+
+var (
+	blocks = []rune(" ▁▂▃▄▅▆▇█")
+	marks  = []rune(" .:-=+*#@")
+)
+
+func (p Pen) steps() []rune {
+	if p.ASCII {
+		return marks
+	}
+	return blocks
+}
+
+// Bar draws share, from 0 to 1, as a bar of wide cells.
+func (p Pen) Bar(share float64, wide int) string {
+	full, empty := "█", "░"
+	if p.ASCII {
+		full, empty = "#", "-"
+	}
+	n := min(max(int(share*float64(wide)), 0), wide)
+	return strings.Repeat(full, n) + strings.Repeat(empty, wide-n)
+}
+
+// Spark draws the last values as a sparkline, wide cells wide and high rows high, from
+// the top row down. Zero is at the bottom and the maximum at the top. NaN is drawn as
+// spaces.
+func (p Pen) Spark(values []float64, wide, high int) []string {
+	values = values[max(0, len(values)-max(wide, 0)):]
+	most := 0.0
+	for _, v := range values {
+		if !math.IsNaN(v) {
+			most = max(most, v)
+		}
+	}
+	steps := p.steps()
+	each := len(steps) - 1 // steps in a row
+	rows := make([]string, high)
+	for i := range rows {
+		var b strings.Builder
+		for _, v := range values {
+			level := 0
+			switch {
+			case math.IsNaN(v):
+			case most > 0:
+				level = max(int(math.Round(v/most*float64(each*high))), 1)
+			default:
+				level = 1
+			}
+			below := each * (high - 1 - i)
+			b.WriteRune(steps[min(max(level-below, 0), each)])
+		}
+		rows[i] = b.String()
+	}
+	return rows
+}
+
+// A Style is the parameter of the escape sequence for a text style.
+type Style string
+
+// The styles. Colours are from the terminal's palette, so they fit its background.
+const (
+	Plain  Style = ""
+	Bold   Style = "1"
+	Dim    Style = "2"
+	Red    Style = "1;31"
+	Green  Style = "32"
+	Yellow Style = "33"
+	Cyan   Style = "36"
+)
+
+// A Line is one line of a screen. Text that does not fit is cut, and control characters
+// are escaped.
+type Line struct {
+	Most   int // cells
+	Colour bool
+	used   int
+	b      strings.Builder
+}
+
+// Add appends text.
+func (l *Line) Add(style Style, text string) *Line {
+	text = Cut(sanitize.Line(text), l.Most-l.used)
+	l.used += Width(text)
+	if l.Colour && style != Plain && text != "" {
+		text = "\x1b[" + string(style) + "m" + text + "\x1b[0m"
+	}
+	l.b.WriteString(text)
+	return l
+}
+
+// To pads the line with spaces up to a column, with at least one space.
+func (l *Line) To(column int) *Line { return l.Add(Plain, strings.Repeat(" ", max(column-l.used, 1))) }
+
+// Right appends text at the right end of the line.
+func (l *Line) Right(style Style, text string) *Line {
+	return l.To(l.Most-Width(sanitize.Line(text))).Add(style, text)
+}
+
+// Left returns the number of free cells.
+func (l *Line) Left() int { return max(l.Most-l.used, 0) }
+
+func (l *Line) String() string { return l.b.String() }
