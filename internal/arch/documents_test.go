@@ -94,20 +94,43 @@ func TestIndexHasEveryPage(t *testing.T) {
 	}
 }
 
-// An ADR has at most 400 words.
-func TestDecisionsAreShort(t *testing.T) {
-	pages, err := filepath.Glob(filepath.Join(root, "docs/adr/*.md"))
-	if err != nil || len(pages) < 20 {
-		t.Fatalf("%d decisions, %v", len(pages), err)
+// maxWords limits the words of documents outside tables, by path or pattern.
+var maxWords = map[string]int{
+	"docs/adr/*.md": 400, "docs/method.md": 1500, "docs/predict.md": 1200, "docs/find.md": 1200, "docs/cluster.md": 1200, "README.md": 1500,
+}
+
+var tableRow = regexp.MustCompile(`(?m)^\|.*$`)
+
+func TestPagesAreShort(t *testing.T) {
+	for pattern, most := range maxWords {
+		pages, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(pages) == 0 {
+			t.Errorf("%s: %d pages, %v", pattern, len(pages), err)
+		}
+		for _, page := range pages {
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := len(strings.Fields(tableRow.ReplaceAllString(string(text), ""))); n > most {
+				t.Errorf("%s has %d words outside tables, want at most %d", page, n, most)
+			}
+		}
 	}
-	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
+}
+
+// A release has at most 60 lines in the changelog, and the vocabulary at most 60 terms.
+func TestListsAreShort(t *testing.T) {
+	releases := strings.Split(read(t, "CHANGELOG.md"), "\n## ")[1:]
+	for _, release := range releases {
+		if n := strings.Count(release, "\n"); n > 60 {
+			t.Errorf("CHANGELOG.md: a release has %d lines", n)
 		}
-		if n := len(strings.Fields(string(text))); n > 400 {
-			t.Errorf("%s has %d words", page, n)
-		}
+	}
+	_, vocabulary, _ := strings.Cut(read(t, "CONTRIBUTING.md"), "\n## Vocabulary\n")
+	terms := len(tableRow.FindAllString(vocabulary, -1)) - 2 // without its head
+	if len(releases) == 0 || terms < 30 || terms > 60 {
+		t.Errorf("%d releases, %d terms", len(releases), terms)
 	}
 }
 
