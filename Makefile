@@ -258,12 +258,12 @@ test-engines: $(OLLAMA)
 .PHONY: test-vllm
 test-vllm: $(VLLM)
 	VLLM=$(CURDIR)/$(VLLM) go test -tags engines,vllm -run EngineVLLM -count 1 -timeout 20m ./backend $(ARGS)
-	VLLM=$(CURDIR)/$(VLLM) go test -tags vllm -run TestSweepVLLM -count 1 -timeout 40m -v ./internal/cli
+	VLLM=$(CURDIR)/$(VLLM) go test -tags real,vllm -run TestSweepVLLM -count 1 -timeout 40m -v ./internal/cli
 
 ## test-reference: flags, reports, files, requests, samples and stream decoding against vllm bench serve (installs it in .cache)
 .PHONY: test-reference
 test-reference: $(VLLM) $(VLLM_DIR)/datasets
-	VLLM=$(CURDIR)/$(VLLM) go test -tags vllm -run TestReference -count 1 -timeout 20m ./internal/cli ./internal/run $(ARGS)
+	VLLM=$(CURDIR)/$(VLLM) go test -tags real,vllm -run TestReference -count 1 -timeout 20m ./internal/cli ./internal/run $(ARGS)
 
 PEERS := .cache/peers
 AIPERF := aiperf==0.13.0
