@@ -41,7 +41,10 @@ func newDecoder(c component) (decoder, error) {
 		if err != nil {
 			return nil, err
 		}
-		return eachToken(func(_ int, token string) string { return replace(token) }), nil
+		return func(tokens []string) []string {
+			w := newWork(totalLength(tokens))
+			return eachToken(func(_ int, token string) string { return replace(&w, token) })(tokens)
+		}, nil
 	case "Strip":
 		return newStripDecoder(c)
 	case "Metaspace":

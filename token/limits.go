@@ -21,16 +21,47 @@ const (
 	maxExpression = 16 << 10 // bytes of a regular expression
 	maxContent    = 256      // bytes that replace a match, or that are prepended
 	maxSurround   = 1 << 10  // special tokens around a text
-	maxGrowth     = 16       // times that normalizers and pre-tokenizers may lengthen a text
+	maxGrowth     = 16       // times that normalizers, pre-tokenizers and decoders may lengthen a text
 	growthFree    = 64 << 10 // bytes of a text below which it may grow more
-	stepsPerByte  = 1 << 10  // steps of the matcher of simple expressions per byte of the text
-	stepsFree     = 1 << 20  // steps of the matcher for any text
 	maxStack      = 4 << 20  // integers on the stack of the general engine for regular expressions
 )
 
-// maxSearch is the time to find all matches of an expression in one text with the general engine. It is a variable for
+// The work on one text: all normalizers and pre-tokenizers share it.
+const (
+	// steps of the matcher of simple expressions per byte of the text. Expressions of published models take 12 at most
+	// (a text of digits), and a step takes 15 ns: 1 s for 1 MB.
+	stepsPerByte = 64
+	stepsFree    = 1 << 24 // steps of any text: 0.25 s
+	// The general engine, for expressions that the matcher does not support, cannot count steps, so its limits are times.
+	// It takes 0.2 µs per byte with expressions of published models; a busy machine may take 20 times as long.
+	searchFree    = 2 * time.Second      // of any text
+	searchPerByte = 4 * time.Microsecond // of each byte
+)
+
+// maxMatch is the time to find one match with the general engine, which checks it during a match. It is a variable for
 // tests.
-var maxSearch = 20 * time.Second
+var maxMatch = 2 * time.Second
+
+// work is the work left to one text.
+type work struct {
+	steps  int
+	search time.Duration
+}
+
+func newWork(bytes int) work {
+	return work{stepsFree + stepsPerByte*bytes, searchFree + searchPerByte*time.Duration(bytes)}
+}
+
+// spend takes n steps.
+func (w *work) spend(n int) {
+	if w.steps -= n; w.steps < 0 {
+		w.exceeded()
+	}
+}
+
+func (w *work) exceeded() {
+	beyond("the regular expressions take more than %d steps for each byte of a text", stepsPerByte)
+}
 
 // LimitError reports that a tokenizer needs more time or memory than it may use.
 type LimitError struct {
@@ -108,9 +139,16 @@ func checkTable(what string, slots int, used func(i int) bool) {
 	}
 }
 
-// checkGrowth limits the text that normalizers or pre-tokenizers made of a text.
+func totalLength(texts []string) (bytes int) {
+	for _, s := range texts {
+		bytes += len(s)
+	}
+	return bytes
+}
+
+// checkGrowth limits the text that normalizers, pre-tokenizers or decoders made of a text.
 func checkGrowth(before, after int) {
 	if after > growthFree && after > maxGrowth*before+growthFree {
-		beyond("the normalizer or pre-tokenizer makes a text of %d bytes more than %d times longer", before, maxGrowth)
+		beyond("a normalizer, pre-tokenizer or decoder makes a text of %d bytes more than %d times longer", before, maxGrowth)
 	}
 }

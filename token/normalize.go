@@ -8,7 +8,10 @@ import (
 )
 
 // normalizer rewrites text before pre-tokenization.
-type normalizer func(string) string
+type normalizer func(w *work, text string) string
+
+// plain returns a normalizer that takes time in proportion to the text.
+func plain(f func(string) string) normalizer { return func(_ *work, s string) string { return f(s) } }
 
 // newNormalizers builds the normalizer steps of a tokenizer.json.
 func newNormalizers(c component) ([]normalizer, error) {
@@ -30,21 +33,21 @@ func newNormalizers(c component) ([]normalizer, error) {
 func newNormalizer(c component) (normalizer, error) {
 	switch c.kind {
 	case "NFC":
-		return formNormalizer(norm.NFC), nil
+		return plain(formNormalizer(norm.NFC)), nil
 	case "NFD":
-		return formNormalizer(norm.NFD), nil
+		return plain(formNormalizer(norm.NFD)), nil
 	case "NFKC":
-		return formNormalizer(norm.NFKC), nil
+		return plain(formNormalizer(norm.NFKC)), nil
 	case "NFKD":
-		return formNormalizer(norm.NFKD), nil
+		return plain(formNormalizer(norm.NFKD)), nil
 	case "Lowercase":
-		return lowercase, nil
+		return plain(lowercase), nil
 	case "StripAccents":
-		return func(s string) string { return removeRunes(s, markRunes().has) }, nil
+		return plain(func(s string) string { return removeRunes(s, markRunes().has) }), nil
 	case "Nmt":
-		return func(s string) string { return strings.Map(nmtRune, s) }, nil
+		return plain(func(s string) string { return strings.Map(nmtRune, s) }), nil
 	case "ByteLevel":
-		return toByteLevel, nil
+		return plain(toByteLevel), nil
 	case "Strip":
 		return newStripNormalizer(c)
 	case "Prepend":
@@ -61,7 +64,7 @@ func newNormalizer(c component) (normalizer, error) {
 
 // formNormalizer leaves characters unchanged if they are newer than the Unicode tables of
 // the reference implementation, which treats them as letters that combine with nothing.
-func formNormalizer(f norm.Form) normalizer {
+func formNormalizer(f norm.Form) func(string) string {
 	tooNew := newCombiningRunes
 	if f == norm.NFKC || f == norm.NFKD {
 		tooNew = newCompatibilityRunes
@@ -125,7 +128,7 @@ func newStripNormalizer(c component) (normalizer, error) {
 	if err := c.decode(&o); err != nil {
 		return nil, err
 	}
-	return func(s string) string {
+	return func(_ *work, s string) string {
 		if o.Left {
 			s = strings.TrimLeftFunc(s, isSpace)
 		}
@@ -146,7 +149,7 @@ func newPrependNormalizer(c component) (normalizer, error) {
 	if err := checkLength(c.field+".prepend", len(o.Prepend), maxContent); err != nil {
 		return nil, err
 	}
-	return func(s string) string {
+	return func(_ *work, s string) string {
 		if s == "" {
 			return s
 		}
@@ -166,15 +169,15 @@ func newReplaceNormalizer(c component) (normalizer, error) {
 		return nil, err
 	}
 	if p := o.Pattern.String; p != nil && *p != "" {
-		return func(s string) string { return strings.ReplaceAll(s, *p, o.Content) }, nil
+		return plain(func(s string) string { return strings.ReplaceAll(s, *p, o.Content) }), nil
 	}
 	find, err := o.Pattern.finder()
 	if err != nil {
 		return nil, c.errorf("%w", err)
 	}
-	return func(s string) string {
+	return func(w *work, s string) string {
 		var b strings.Builder
-		for _, span := range find(nil, s) {
+		for _, span := range find(w, nil, s) {
 			if span.match {
 				b.WriteString(o.Content)
 			} else {
@@ -200,7 +203,7 @@ func newBertNormalizer(c component) (normalizer, error) {
 		strip = *o.StripAccents
 	}
 	decompose := formNormalizer(norm.NFD)
-	return func(s string) string {
+	return func(_ *work, s string) string {
 		if o.CleanText {
 			s = strings.Map(cleanRune, s)
 		}

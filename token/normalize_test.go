@@ -91,7 +91,7 @@ func TestNormalizers(t *testing.T) {
 			t.Errorf("%s: %v", test.normalizer, err)
 			continue
 		}
-		got := (&Tokenizer{normalizers: steps}).normalize(test.text)
+		got := (&Tokenizer{normalizers: steps}).normalize(new(newWork(0)), test.text)
 		if got != test.want {
 			t.Errorf("%.80s: %q is %q, want %q", test.normalizer, test.text, got, test.want)
 		}
@@ -154,7 +154,7 @@ func TestPreTokenizers(t *testing.T) {
 			continue
 		}
 		var got []string
-		steps[0](piece{test.text, true}, func(p piece) { got = append(got, p.text) })
+		steps[0](piece{test.text, true, new(newWork(0))}, func(p piece) { got = append(got, p.text) })
 		if s := strings.Join(got, "|"); s != test.want {
 			t.Errorf("%s: %q is %s, want %s", test.pre, test.text, s, test.want)
 		}

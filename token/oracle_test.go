@@ -388,9 +388,9 @@ func TestSameAsHuggingFaceMarks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		bad := 0
+		bad, w := 0, work{}
 		for i, want := range o.ask(t, map[string]any{"kind": "normal form", "form": form, "texts": texts}).Decoded {
-			if got := normalize(texts[i]); got != want && bad < 10 {
+			if got := normalize(&w, texts[i]); got != want && bad < 10 {
 				bad++
 				t.Errorf("%s(%+q)\n got %+q\nwant %+q", form, texts[i], got, want)
 			}

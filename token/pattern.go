@@ -32,11 +32,10 @@ const (
 
 // find returns the start and end of the first match at or after i. start is len(s) if
 // there is no match. Empty matches are skipped.
-func (p *pattern) find(s string, i int, steps *int) (start, end int) {
+func (p *pattern) find(s string, i int, w *work) (start, end int) {
 	for i < len(s) {
-		*steps -= len(p.alternatives)
 		for k := range p.alternatives {
-			if end := p.alternatives[k].match(s, i, steps); end > i {
+			if end := p.alternatives[k].match(s, i, w); end > i {
 				return i, end
 			}
 		}
@@ -44,10 +43,6 @@ func (p *pattern) find(s string, i int, steps *int) (start, end int) {
 	}
 	return len(s), len(s)
 }
-
-// newSteps returns the number of steps to find all matches in a text. Expressions of published models take fewer than 10
-// per byte; others may backtrack forever.
-func newSteps(s string) int { return stepsFree + stepsPerByte*len(s) }
 
 func runeSize(s string, i int) int {
 	if s[i] < utf8.RuneSelf {
@@ -58,34 +53,35 @@ func runeSize(s string, i int) int {
 }
 
 // match returns the end of the match at i, or -1.
-func (q sequence) match(s string, i int, steps *int) int {
+func (q sequence) match(s string, i int, w *work) int {
+	w.spend(1)
 	if len(q) == 0 {
 		return i
 	}
 	a := &q[0]
 	switch a.kind {
 	case atomSet:
-		return q.matchSet(s, i, steps)
+		return q.matchSet(s, i, w)
 	case atomNotAhead:
 		if i < len(s) {
 			if r, _ := decodeAt(s, i); a.set.has(r) {
 				return -1
 			}
 		}
-		return q[1:].match(s, i, steps)
+		return q[1:].match(s, i, w)
 	case atomEnd:
 		if i < len(s) {
 			return -1
 		}
-		return q[1:].match(s, i, steps)
+		return q[1:].match(s, i, w)
 	default:
-		return q.matchGroup(s, i, steps)
+		return q.matchGroup(s, i, w)
 	}
 }
 
 // matchSet takes as many characters as possible and backtracks one by one until the
 // remaining atoms match.
-func (q sequence) matchSet(s string, i int, steps *int) int {
+func (q sequence) matchSet(s string, i int, w *work) int {
 	a := &q[0]
 	n := 0
 	at := i
@@ -104,9 +100,7 @@ func (q sequence) matchSet(s string, i int, steps *int) int {
 		}
 		n++
 	}
-	if *steps -= n + 1; *steps < 0 {
-		beyond("a regular expression takes more than %d steps for each byte of a text", stepsPerByte)
-	}
+	w.spend(n)
 	if n < a.min {
 		return -1
 	}
@@ -114,7 +108,7 @@ func (q sequence) matchSet(s string, i int, steps *int) int {
 		return at
 	}
 	for {
-		if end := q[1:].match(s, at, steps); end >= 0 {
+		if end := q[1:].match(s, at, w); end >= 0 {
 			return end
 		}
 		if n == a.min || a.possessive {
@@ -126,17 +120,17 @@ func (q sequence) matchSet(s string, i int, steps *int) int {
 	}
 }
 
-func (q sequence) matchGroup(s string, i int, steps *int) int {
+func (q sequence) matchGroup(s string, i int, w *work) int {
 	a := &q[0]
 	for _, g := range a.group {
-		if at := g.match(s, i, steps); at >= 0 {
-			if end := q[1:].match(s, at, steps); end >= 0 {
+		if at := g.match(s, i, w); at >= 0 {
+			if end := q[1:].match(s, at, w); end >= 0 {
 				return end
 			}
 		}
 	}
 	if a.min == 0 {
-		return q[1:].match(s, i, steps)
+		return q[1:].match(s, i, w)
 	}
 	return -1
 }

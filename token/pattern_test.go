@@ -52,7 +52,8 @@ func TestPatternSameAsGeneralEngine(t *testing.T) {
 			r := rand.New(rand.NewPCG(3, 4))
 			for range 3000 {
 				text := oldText(r)
-				got, want := p.spans(nil, text), regexpSpans(re, nil, text)
+				w := newWork(len(text))
+				got, want := p.spans(&w, nil, text), regexpSpans(re, &w, nil, text)
 				if !slices.Equal(got, want) {
 					t.Fatalf("%q: %v, want %v", text, got, want)
 				}
@@ -93,7 +94,7 @@ func TestPatternClasses(t *testing.T) {
 			continue
 		}
 		var found []string
-		for _, s := range p.spans(nil, test.text) {
+		for _, s := range p.spans(new(newWork(0)), nil, test.text) {
 			if s.match {
 				found = append(found, test.text[s.start:s.end])
 			}
@@ -113,8 +114,8 @@ func FuzzPattern(f *testing.F) {
 		if err != nil || len(text) > 1000 {
 			return
 		}
-		end := 0
-		for _, s := range p.spans(nil, text) {
+		end, w := 0, newWork(len(text))
+		for _, s := range p.spans(&w, nil, text) {
 			if s.start != end || s.end <= s.start {
 				t.Fatalf("%q in %q: spans do not cover the text", expr, text)
 			}

@@ -224,5 +224,5 @@ func newPrecompiledNormalizer(c component) (normalizer, error) {
 	if err != nil {
 		return nil, c.errorf("precompiled_charsmap: %w", err)
 	}
-	return m.normalizeClusters, nil
+	return plain(m.normalizeClusters), nil
 }

@@ -10,6 +10,12 @@ import (
 type piece struct {
 	text  string
 	first bool
+	work  *work
+}
+
+// part returns p.text[start:end].
+func (p piece) part(start, end int) piece {
+	return piece{p.text[start:end], p.first && start == 0, p.work}
 }
 
 // preTokenizer splits or rewrites a piece and calls emit for each resulting piece.
@@ -32,7 +38,7 @@ func newPreTokenizers(c component) (steps []preTokenizer, byteLevel bool, err er
 			steps = append(steps, step)
 		}
 		if byteLevel && i < len(parts)-1 { // later steps see the byte-level characters
-			steps = append(steps, func(p piece, emit func(piece)) { emit(piece{toByteLevel(p.text), p.first}) })
+			steps = append(steps, func(p piece, emit func(piece)) { emit(piece{toByteLevel(p.text), p.first, p.work}) })
 		}
 	}
 	return steps, byteLevel, nil
@@ -70,8 +76,8 @@ func newPreTokenizer(c component) (preTokenizer, error) {
 // splitAt splits a text at the matches of find.
 func splitAt(find finder, b behavior) preTokenizer {
 	return func(p piece, emit func(piece)) {
-		for _, s := range b.apply(find(nil, p.text)) {
-			emit(piece{p.text[s.start:s.end], p.first && s.start == 0})
+		for _, s := range b.apply(find(p.work, nil, p.text)) {
+			emit(p.part(s.start, s.end))
 		}
 	}
 }
@@ -111,14 +117,13 @@ func newByteLevel(c component) (preTokenizer, error) {
 
 // cut is splitAt with isolated matches, without allocating spans.
 func (p *pattern) cut(in piece, emit func(piece)) {
-	steps := newSteps(in.text)
 	for done := 0; done < len(in.text); {
-		start, end := p.find(in.text, done, &steps)
+		start, end := p.find(in.text, done, in.work)
 		if done < start {
-			emit(piece{in.text[done:start], in.first && done == 0})
+			emit(in.part(done, start))
 		}
 		if start < end {
-			emit(piece{in.text[start:end], in.first && start == 0})
+			emit(in.part(start, end))
 		}
 		done = end
 	}
@@ -152,8 +157,8 @@ func newSplit(c component) (preTokenizer, error) {
 }
 
 func inverted(find finder) finder {
-	return func(spans []span, s string) []span {
-		spans = find(spans, s)
+	return func(w *work, spans []span, s string) []span {
+		spans = find(w, spans, s)
 		for i := range spans {
 			spans[i].match = !spans[i].match
 		}
@@ -251,7 +256,7 @@ func newCharDelimiter(c component) (preTokenizer, error) {
 
 // findWords matches the white space between words. A word is a run of word characters or
 // a run of other characters except white space.
-func findWords(spans []span, s string) []span {
+func findWords(_ *work, spans []span, s string) []span {
 	class := func(r rune) int {
 		switch {
 		case isWordRune(r):

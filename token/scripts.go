@@ -76,12 +76,12 @@ func splitScripts(p piece, emit func(piece)) {
 			continue
 		}
 		if current != 0 {
-			emit(piece{p.text[start:i], p.first && start == 0})
+			emit(p.part(start, i))
 		}
 		start, current = i, script
 	}
 	if current != 0 {
-		emit(piece{p.text[start:], p.first && start == 0})
+		emit(p.part(start, len(p.text)))
 	}
 }
 
@@ -103,7 +103,7 @@ func newFixedLength(c component) (preTokenizer, error) {
 				_, size := utf8.DecodeRuneInString(p.text[end:])
 				end += size
 			}
-			emit(piece{p.text[start:end], p.first && start == 0})
+			emit(p.part(start, end))
 			start = end
 		}
 	}, nil

@@ -22,7 +22,7 @@ func cutBy(t *testing.T, text string, preTokenizer object) string {
 		t.Fatal(err)
 	}
 	var pieces []string
-	step(piece{text, true}, func(p piece) { pieces = append(pieces, p.text) })
+	step(piece{text, true, new(newWork(0))}, func(p piece) { pieces = append(pieces, p.text) })
 	return strings.Join(pieces, "|")
 }
 

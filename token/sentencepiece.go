@@ -251,7 +251,7 @@ func splitsOf(vocab *vocabulary, id int32) []mergeRule {
 }
 
 // normalizer builds the model's normalizer.
-func (sp *spSettings) normalizer() (normalizer, error) {
+func (sp *spSettings) normalizer() (func(string) string, error) {
 	n := &spNormalizer{settings: sp, space: " "}
 	if sp.EscapeSpaces {
 		n.space = metaspace

@@ -17,7 +17,7 @@ type span struct {
 }
 
 // finder divides a text into consecutive spans.
-type finder func(spans []span, s string) []span
+type finder func(w *work, spans []span, s string) []span
 
 // appendSpan appends s[start:end] as a match, preceded by the text since done.
 func appendSpan(spans []span, done, start, end int) []span {
@@ -29,7 +29,7 @@ func appendSpan(spans []span, done, start, end int) []span {
 
 // findRunes matches single characters.
 func findRunes(is func(rune) bool) finder {
-	return func(spans []span, s string) []span {
+	return func(_ *work, spans []span, s string) []span {
 		done := 0
 		for i, r := range s {
 			if is(r) {
@@ -44,7 +44,7 @@ func findRunes(is func(rune) bool) finder {
 
 // findText matches a fixed text.
 func findText(text string) finder {
-	return func(spans []span, s string) []span {
+	return func(_ *work, spans []span, s string) []span {
 		done := 0
 		for text != "" {
 			i := strings.Index(s[done:], text)
@@ -70,15 +70,14 @@ func findExpr(expr string) (finder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("expression %q: %w", expr, err)
 	}
-	re.MatchTimeout = maxSearch
-	return func(spans []span, s string) []span { return regexpSpans(re, spans, s) }, nil
+	re.MatchTimeout = maxMatch
+	return func(w *work, spans []span, s string) []span { return regexpSpans(re, w, spans, s) }, nil
 }
 
-func (p *pattern) spans(spans []span, s string) []span {
+func (p *pattern) spans(w *work, spans []span, s string) []span {
 	done := 0
-	steps := newSteps(s)
 	for {
-		start, end := p.find(s, done, &steps)
+		start, end := p.find(s, done, w)
 		if start == len(s) {
 			return appendRest(spans, done, s)
 		}
@@ -89,7 +88,7 @@ func (p *pattern) spans(spans []span, s string) []span {
 
 // regexpSpans handles expressions that parsePattern does not support. The engine counts
 // in characters.
-func regexpSpans(re *regexp2.Regexp, spans []span, s string) []span {
+func regexpSpans(re *regexp2.Regexp, w *work, spans []span, s string) []span {
 	done, runes, bytes := 0, 0, 0
 	advance := func(to int) int {
 		for ; runes < to; runes++ {
@@ -106,12 +105,13 @@ func regexpSpans(re *regexp2.Regexp, spans []span, s string) []span {
 			spans = appendSpan(spans, done, start, end)
 			done = end
 		}
-		if m, err = re.FindNextMatch(m); time.Since(from) > maxSearch { //nolint:forbidigo // as above
+		if m, err = re.FindNextMatch(m); time.Since(from) > w.search { //nolint:forbidigo // as above
 			break
 		}
 	}
-	if err != nil || m != nil {
-		beyond("the expression %.100q takes too long or too much memory for a text of %d bytes", re.String(), len(s))
+	w.search -= time.Since(from) //nolint:forbidigo // as above
+	if err != nil || w.search < 0 {
+		beyond("the expression %.100q takes more time or memory for a text than a tokenizer may use", re.String())
 	}
 	return appendRest(spans, done, s)
 }

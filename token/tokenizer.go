@@ -65,14 +65,17 @@ func (t *Tokenizer) appendBounded(dst []int32, text string) ([]int32, error) {
 		return dst, err
 	}
 	out := dst
-	err := bounded(t.name, func() error {
-		out = t.appendText(dst, text)
-		return nil
-	})
+	err := t.bounded(func() { out = t.appendText(dst, text) })
+	return out, err
+}
+
+// bounded runs work and keeps the LimitError that stopped it for Err.
+func (t *Tokenizer) bounded(work func()) error {
+	err := bounded(t.name, func() error { work(); return nil })
 	if limit, ok := errors.AsType[*LimitError](err); ok {
 		t.failed.CompareAndSwap(nil, limit)
 	}
-	return out, err
+	return err
 }
 
 // Count implements Counter. It does not count special tokens around the text.
@@ -160,8 +163,14 @@ func (t *Tokenizer) Token(id int32) (string, bool) {
 }
 
 // Decode returns the text of ids. If skipSpecial is set, it omits special tokens. Unknown
-// ids are always omitted.
-func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
+// ids are always omitted. If decoding takes too much time or memory, Decode returns an empty text, and Err returns the
+// error.
+func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) (text string) {
+	_ = t.bounded(func() { text = t.decode(ids, skipSpecial) }) // Err returns the error
+	return text
+}
+
+func (t *Tokenizer) decode(ids []int32, skipSpecial bool) string {
 	tokens := make([]string, 0, len(ids))
 	for _, id := range ids {
 		if a := t.addedByID[id]; a != nil && a.Special && skipSpecial {
@@ -174,8 +183,10 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	if len(t.decoders) == 0 {
 		return strings.Join(tokens, " ")
 	}
+	size := totalLength(tokens)
 	for _, step := range t.decoders {
 		tokens = step(tokens)
+		checkGrowth(size, totalLength(tokens))
 	}
 	return strings.Join(tokens, "")
 }
@@ -185,7 +196,7 @@ func (t *Tokenizer) appendText(dst []int32, text string) []int32 {
 	if !utf8.ValidString(text) {
 		text = string([]rune(text)) // one U+FFFD per byte
 	}
-	e := encoding{t: t, ids: dst, size: len(text)}
+	e := encoding{t: t, ids: dst, size: len(text), work: newWork(len(text))}
 	e.emit = e.words
 	t.raw.split(text,
 		func(start, end int) { e.segment(text[start:end], start == 0) },
@@ -200,30 +211,31 @@ type encoding struct {
 	step int // index of the next pre-tokenizer
 	size int // of the text
 	made int // bytes of all pieces
+	work work
 	emit func(piece)
 }
 
 // segment encodes the text between two added tokens.
 func (e *encoding) segment(text string, first bool) {
 	// A piece after characters removed by normalization is not the first.
-	first = first && e.t.normalize(text[:runeSize(text, 0)]) != ""
-	text = e.t.normalize(text)
+	first = first && e.t.normalize(&e.work, text[:runeSize(text, 0)]) != ""
+	text = e.t.normalize(&e.work, text)
 	if text == "" {
 		return
 	}
 	if e.t.normalized == nil {
-		e.words(piece{text, first})
+		e.words(piece{text, first, &e.work})
 		return
 	}
 	e.t.normalized.split(text,
-		func(start, end int) { e.words(piece{text[start:end], first && start == 0}) },
+		func(start, end int) { e.words(piece{text[start:end], first && start == 0, &e.work}) },
 		func(a *addedToken) { e.ids = append(e.ids, a.ID) })
 }
 
-func (t *Tokenizer) normalize(text string) string {
+func (t *Tokenizer) normalize(w *work, text string) string {
 	size := len(text)
 	for _, n := range t.normalizers {
-		text = n(text)
+		text = n(w, text)
 		checkGrowth(size, len(text))
 	}
 	return text
@@ -305,7 +317,7 @@ func (t *Tokenizer) setSentencePiece(d *definition) error {
 	if err != nil {
 		return err
 	}
-	t.normalizers = []normalizer{normalize}
+	t.normalizers = []normalizer{plain(normalize)}
 	t.decoders = []decoder{sp.decoder(string(d.vocab.text(sp.UnknownID)))}
 	if sp.BeginID != noToken {
 		t.surround.before = []int32{sp.BeginID}
@@ -360,7 +372,7 @@ func (t *Tokenizer) setAdded(d *definition) {
 	next := int32(t.vocab.size())
 	var raw, normalized []addedToken
 	var rawTexts, normalizedTexts []string
-	bytes := 0
+	bytes, w := 0, newWork(maxAdded)
 	for _, a := range d.AddedTokens {
 		if a.Content == "" || seen[a.Content] {
 			continue
@@ -373,7 +385,7 @@ func (t *Tokenizer) setAdded(d *definition) {
 			next++
 		}
 		if a.Normalized {
-			a.decoded = t.normalize(a.Content)
+			a.decoded = t.normalize(&w, a.Content)
 			if bytes += len(a.decoded); bytes > maxAdded {
 				beyond("the normalized added tokens have more than %d MiB", maxAdded>>20)
 			}
