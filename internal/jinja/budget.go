@@ -16,6 +16,11 @@ const (
 	// itemCost is the size of a list item in bytes, and entryCost the size of a mapping entry.
 	itemCost  = 16
 	entryCost = 64
+	// evalCost is the cost of a constant, an operator or a branch of a condition, which takes 100 ns at most.
+	evalCost = 8
+	// scopeCost is the cost of the variables of one iteration or call, which take 300 bytes for a short time. An iteration
+	// takes 1 µs, so empty loops end after half a second. Each byte of the conversation allows another iteration.
+	scopeCost = 128
 	// parsedCost is the memory per byte of JSON after parsing: a list takes two bytes.
 	parsedCost = 32
 )
@@ -89,6 +94,12 @@ func checkDepth(depth int) {
 	if depth > maxDepth {
 		panic(errTooDeep)
 	}
+}
+
+// newScope returns a scope for the variables of a block.
+func (b *budget) newScope(outer *scope) *scope {
+	b.spend(scopeCost)
+	return &scope{values: map[string]any{}, outer: outer}
 }
 
 // value spends the size of a value without the values in it.

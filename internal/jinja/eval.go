@@ -7,7 +7,10 @@ import (
 	"strings"
 )
 
-func (e *literal) eval(*state) (any, error) { return e.value, nil }
+func (e *literal) eval(s *state) (any, error) {
+	s.spend(evalCost)
+	return e.value, nil
+}
 
 func (e *nameExpr) eval(s *state) (any, error) {
 	if v, ok := s.scope.get(e.name, s.budget); ok {
@@ -58,6 +61,7 @@ func (e *dictExpr) eval(s *state) (any, error) {
 }
 
 func (e *unary) eval(s *state) (any, error) {
+	s.spend(evalCost)
 	v, err := e.value.eval(s)
 	if err != nil {
 		return nil, err
@@ -227,6 +231,7 @@ func (e *compare) eval(s *state) (any, error) {
 		return nil, err
 	}
 	for i, op := range e.ops {
+		s.spend(evalCost)
 		right, err := e.rest[i].eval(s)
 		if err != nil {
 			return nil, err
@@ -268,6 +273,7 @@ func (b *budget) compareValues(op string, left, right any) (bool, error) {
 }
 
 func (e *condition) eval(s *state) (any, error) {
+	s.spend(evalCost)
 	test, err := e.test.eval(s)
 	if err != nil {
 		return nil, err

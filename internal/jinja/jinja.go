@@ -40,11 +40,11 @@ func Parse(src string) (*Template, error) {
 func (t *Template) Render(variables map[string]any, now time.Time) (string, error) {
 	s := &state{
 		budget: newBudget(variables),
-		scope:  &scope{values: map[string]any{}},
 		out:    &strings.Builder{},
 		steps:  new(int),
 		now:    now,
 	}
+	s.scope = s.newScope(nil)
 	for name, v := range variables {
 		s.scope.values[name] = fromGo(v)
 	}
@@ -92,7 +92,7 @@ type state struct {
 // inner returns the state of a nested block with its own variables.
 func (s *state) inner() *state {
 	inner := *s
-	inner.scope = &scope{values: map[string]any{}, outer: s.scope}
+	inner.scope = s.newScope(s.scope)
 	return &inner
 }
 

@@ -24,6 +24,7 @@ func (n *printNode) render(s *state) error {
 
 func (n *ifNode) render(s *state) error {
 	for i, body := range n.bodies {
+		s.spend(evalCost)
 		if i < len(n.tests) {
 			v, err := n.tests[i].eval(s)
 			if err != nil {
@@ -222,7 +223,7 @@ func (n *macroNode) callable(defined *state) *callable {
 	around := defined.scope
 	return &callable{n.name, func(s *state, args []any, kwargs map[string]any) (any, error) {
 		inner := *s
-		inner.scope = &scope{values: map[string]any{}, outer: around}
+		inner.scope = s.newScope(around)
 		if len(args) > len(n.params) {
 			return nil, fmt.Errorf("%s takes %d arguments, not %d", n.name, len(n.params), len(args))
 		}

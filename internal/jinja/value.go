@@ -178,6 +178,7 @@ func (b *budget) repr(v any) string {
 
 func (b *budget) writeRepr(w *strings.Builder, v any, depth int) {
 	checkDepth(depth)
+	b.spend(itemCost)
 	switch v := v.(type) {
 	case *list:
 		b.writeReprs(w, v, depth)
