@@ -298,8 +298,13 @@ func pairs(variable, list string) (out []exposition.Attribute, err error) {
 func (s *Settings) certificates(signal string) (*tls.Config, error) {
 	caFrom, ca := s.variable(signal, "CERTIFICATE")
 	certFrom, cert := s.variable(signal, "CLIENT_CERTIFICATE")
-	_, key := s.variable(signal, "CLIENT_KEY")
-	if ca == "" && cert == "" {
+	keyFrom, key := s.variable(signal, "CLIENT_KEY")
+	switch {
+	case cert != "" && key == "":
+		return nil, fmt.Errorf("%s without %sCLIENT_KEY: set both for mutual TLS", certFrom, exporterPrefix)
+	case key != "" && cert == "":
+		return nil, fmt.Errorf("%s without %sCLIENT_CERTIFICATE: set both for mutual TLS", keyFrom, exporterPrefix)
+	case ca == "" && cert == "":
 		return nil, nil
 	}
 	out := &tls.Config{MinVersion: tls.VersionTLS12}
