@@ -74,7 +74,7 @@ func writeTables(out *strings.Builder, tables []comparisonTable) {
 		text := [][]string{{safe(t.title), letter(0), letter(t.side), "change", "95 % interval", ""}}
 		for _, l := range t.lines {
 			change, interval, verdict := deltaWords(l.row, t.side)
-			text = append(text, []string{safe(l.name), shortOr(l.row.Values[0]), shortOr(l.row.Values[t.side]), change, interval, verdict})
+			text = append(text, []string{safe(l.name), figureOr(l.row.Values[0]), figureOr(l.row.Values[t.side]), change, interval, verdict})
 		}
 		texts = append(texts, text)
 	}
@@ -294,23 +294,22 @@ const percentOf metric.Unit = "%"
 
 // signed formats a difference as a share of the first value, or as a number.
 func signed(v float64, relative bool, first *float64) string {
-	if relative {
-		return fmt.Sprintf("%+.1f%%", 100*v/math.Abs(*first))
+	if !relative {
+		return withSign(v, threeDigits(v))
 	}
-	return fmt.Sprintf("%+.2f", v)
+	share, decimals := 100*v/math.Abs(*first), 1
+	if math.Abs(share) >= 99.95 {
+		decimals = 0
+	}
+	return withSign(share, strconv.FormatFloat(share, 'f', decimals, 64)) + "%"
 }
 
-// short formats a number in at most ten characters.
-func short(v float64) string {
-	switch a := math.Abs(v); {
-	case a >= 1e9:
-		return fmt.Sprintf("%.4g", v)
-	case a >= 10000:
-		return fmt.Sprintf("%.0f", v)
-	case a >= 1000:
-		return fmt.Sprintf("%.1f", v)
+// withSign adds the sign to the text of a number that is not negative.
+func withSign(v float64, text string) string {
+	if v < 0 {
+		return text
 	}
-	return fmt.Sprintf("%.2f", v)
+	return "+" + text
 }
 
 // unmatchedLevels lists the levels of one side only.
@@ -412,7 +411,7 @@ func comparisonMarkdown(w io.Writer, c *compare.Comparison) error {
 			if d := l.row.Deltas[t.side]; d != nil && d.Verdict == compare.Worse {
 				verdict = "**" + verdict + "**"
 			}
-			fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s |\n", inCell(l.name), shortOr(l.row.Values[0]), shortOr(l.row.Values[t.side]), change, interval, verdict)
+			fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s |\n", inCell(l.name), figureOr(l.row.Values[0]), figureOr(l.row.Values[t.side]), change, interval, verdict)
 		}
 	}
 	for _, line := range unmatchedLevels(c) {
@@ -436,11 +435,12 @@ func conclusions(s *compare.Side) (out []string) {
 	return out
 }
 
-func shortOr(v *float64) string {
+// figureOr formats a figure, or says that it was not measured.
+func figureOr(v *float64) string {
 	if v == nil {
 		return notMeasured
 	}
-	return short(*v)
+	return threeDigits(*v)
 }
 
 // comparisonBenchstat writes a line for each run of each side in the format of Go's

@@ -41,3 +41,25 @@ func TestComparisonsFitATerminal(t *testing.T) {
 		t.Log(out.String())
 	}
 }
+
+// Figures and differences have three significant digits, and the digits before the point of large
+// ones.
+func TestComparisonsHaveThreeDigits(t *testing.T) {
+	for _, c := range []struct {
+		first, second            float64
+		figure, relative, number string
+	}{
+		{54.62, 60.13, "54.6", "+10.1%", "+5.51"},
+		{633.17, 611.05, "633", "-3.5%", "-22.1"},
+		{11427.55, 34282.65, "11428", "+200%", "+22855"},
+		{2, 2, "2.00", "+0.0%", "+0.00"},
+	} {
+		difference := c.second - c.first
+		share := difference / c.first
+		row := &compare.Row{Values: []*float64{&c.first, &c.second}, Deltas: []*compare.Delta{nil, {Difference: difference, Share: &share}}}
+		change, _, _ := deltaWords(row, 1)
+		if number := signed(difference, false, &c.first); figureOr(&c.first) != c.figure || change != c.relative || number != c.number {
+			t.Errorf("%v, %v: %s %s %s", c.first, c.second, figureOr(&c.first), change, number)
+		}
+	}
+}

@@ -56,9 +56,12 @@ func (c *column) format(one cell) string {
 	return threeDigits(one.Number)
 }
 
-// threeDigits formats a number with three significant digits. A number above 1000 keeps
-// the digits before its point.
+// threeDigits formats a number with three significant digits. A number from 1000 to a
+// billion keeps the digits before its point.
 func threeDigits(v float64) string {
+	if math.Abs(v) >= 1e9 {
+		return strconv.FormatFloat(v, 'g', 3, 64)
+	}
 	digits := 2
 	for _, bound := range []float64{9.995, 99.95} {
 		if math.Abs(v) >= bound {

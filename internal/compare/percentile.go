@@ -17,7 +17,7 @@ func (d *Delta) testPercentile(from, to float64, x, y *meter, most, floor float6
 	q := x.P / 100
 	a, b := x.all(), y.all()
 	if float64(min(a.N(), b.N()))*min(q, 1-q) < fewestAbove {
-		d.NoTest = fmt.Sprintf("too few requests for P%g: repeat the runs, or run longer", x.P)
+		d.NoTest = fmt.Sprintf("too few requests for p%g: repeat the runs, or run longer", x.P)
 		return
 	}
 	both := &stat.Digest{}
@@ -33,7 +33,7 @@ func (d *Delta) testPercentile(from, to float64, x, y *meter, most, floor float6
 		d.NoTest = noSpread
 		return
 	case q+half >= 1 || q-half <= 0:
-		d.NoTest = fmt.Sprintf("too few requests for P%g: repeat the runs, or run longer", x.P)
+		d.NoTest = fmt.Sprintf("too few requests for p%g: repeat the runs, or run longer", x.P)
 		return
 	}
 	between := math.Exp(2 * math.Sqrt(floor)) // variation not visible in the requests
