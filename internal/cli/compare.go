@@ -48,7 +48,8 @@ neighboring requests are correlated. If both runs sent the same requests (same
 random variation. Results without requests have a difference but no test.
 
 A name can be abbreviated: compare searches the working directory and runs/. last
-is the newest run, last~1 the run before it.
+is the newest run, last~1 the run before it, and baseline:main the run that "tacho
+baseline set main" named.
 
 --fail-if exits with code 3 if a condition holds for any run but the first:
 ttft.p99>+10% is a difference from the first, ttft.p99>200ms a limit. A difference
@@ -60,6 +61,7 @@ is given. Every condition prints a line and is a test case in the JUnit XML of
 		Example: `  tacho compare last~1 last
   tacho compare runs/20260301-120000-vllm runs/20260302-120000-vllm
   tacho compare before.json after.json --fail-if "ttft.p99>+10%,request_throughput<-5%"
+  tacho compare baseline:main last --fail-if "ttft.mean>+10%"
   tacho compare vllm.txt tgi.txt --format markdown
   tacho compare base/ change/ --quantities ttft.p50,ttft.p99,failures`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -164,7 +166,11 @@ func openSide(env *Env, word string) (*compare.Side, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &compare.Side{Name: sideName(path, runs), Runs: runs}, nil
+	name := sideName(path, runs)
+	if strings.HasPrefix(word, baselinePrefix) {
+		name = word + " " + name
+	}
+	return &compare.Side{Name: name, Runs: runs}, nil
 }
 
 // sideName returns the display name of a run, without its directory.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,6 +37,8 @@ func completeWords(env *Env, cmd *cobra.Command) {
 	switch cmd.Name() {
 	case "report", "compare", "fit", "open":
 		cmd.ValidArgsFunction = runs
+	case "baseline":
+		cmd.ValidArgsFunction = completeBaseline(env, runs)
 	case "ui", "man":
 		cmd.ValidArgsFunction = directories
 	}
@@ -168,7 +171,7 @@ func fromList(words func() []row, goesOn bool) cobra.CompletionFunc {
 	}
 }
 
-// keptRuns completes run directories, newest first. If none matches, the shell
+// keptRuns completes run directories, newest first, and baselines. If none matches, the shell
 // completes files.
 func keptRuns(env *Env) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -181,6 +184,12 @@ func keptRuns(env *Env) cobra.CompletionFunc {
 		for _, path := range slices.Backward(kept) {
 			if run := filepath.Dir(path); strings.HasPrefix(run, typed) || strings.HasPrefix(filepath.Base(run), typed) {
 				out = append(out, run)
+			}
+		}
+		known, _ := readBaselines(dir) // a damaged file has no names
+		for _, name := range slices.Sorted(maps.Keys(known)) {
+			if word := baselinePrefix + name; strings.HasPrefix(word, typed) {
+				out = append(out, cobra.CompletionWithDesc(word, known[name]))
 			}
 		}
 		if len(out) == 0 {

@@ -61,7 +61,7 @@ func readPlanFile(env *Env, path string, p *plan.Plan) error {
 }
 
 func planText(env *Env, path string) ([]byte, error) {
-	if _, ok := runsBack(path); ok {
+	if namesRun(path) {
 		run, err := findRun(env, path)
 		if err != nil {
 			return nil, err

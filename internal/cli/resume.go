@@ -18,8 +18,7 @@ func readResumed(env *Env, o *benchOptions, p *plan.Plan) error {
 		env.again.Store(true)
 		o.resume = bench.CutShort(p.RunsDir)
 	}
-	if n, ok := runsBack(o.resume); ok {
-		dir, err := nthLast(p.RunsDir, n)
+	if dir, ok, err := namedRun(p.RunsDir, o.resume); ok {
 		if err != nil {
 			return fmt.Errorf("--resume: %w", err)
 		}

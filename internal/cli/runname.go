@@ -45,15 +45,35 @@ func nthLast(dir string, n int) (string, error) {
 	return all[n].Dir, nil
 }
 
-// findRun returns the file or directory with this name, the run that last or
-// last~1 names, or the only file or run that starts with word.
+// namedRun returns the run that last, last~1 or baseline:main names. It returns
+// false for any other word.
+func namedRun(dir, word string) (path string, named bool, err error) {
+	if n, ok := runsBack(word); ok {
+		path, err = nthLast(dir, n)
+		return path, true, err
+	}
+	if name, ok := strings.CutPrefix(word, baselinePrefix); ok {
+		path, err = baselineRun(dir, name)
+		return path, true, err
+	}
+	return "", false, nil
+}
+
+// namesRun reports whether namedRun knows a word.
+func namesRun(word string) bool {
+	_, back := runsBack(word)
+	return back || strings.HasPrefix(word, baselinePrefix)
+}
+
+// findRun returns the file or directory with this name, the run that last,
+// last~1 or baseline:main names, or the only file or run that starts with word.
 func findRun(env *Env, word string) (string, error) {
 	if _, err := os.Stat(word); !errors.Is(err, fs.ErrNotExist) {
 		return word, err
 	}
 	dir := runsDir(env)
-	if n, ok := runsBack(word); ok {
-		return nthLast(dir, n)
+	if path, ok, err := namedRun(dir, word); ok {
+		return path, err
 	}
 	var found []string
 	for _, dir := range []string{dir, "."} {
@@ -91,17 +111,23 @@ func findRuns(env *Env, words []string) ([]string, error) {
 	return paths, nil
 }
 
-// nameReplay replaces last and last~1 in --replay with the directory, which the
-// plan of the new run stores.
+// nameReplay replaces last, last~1 and baseline:main in --replay with the
+// directory, which the plan of the new run stores.
 func nameReplay(p *plan.Plan) error {
 	texts, changed := p.Values("replay"), false
 	for i, text := range texts {
-		word, index, indexed := strings.Cut(text, ":")
-		n, ok := runsBack(word)
-		if _, err := os.Stat(word); !ok || err == nil {
+		name, isBaseline := strings.CutPrefix(text, baselinePrefix)
+		word, index, indexed := strings.Cut(name, ":")
+		if isBaseline {
+			word = baselinePrefix + word
+		}
+		if _, err := os.Stat(word); err == nil {
 			continue
 		}
-		dir, err := nthLast(p.RunsDir, n)
+		dir, ok, err := namedRun(p.RunsDir, word)
+		if !ok {
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("--replay: %w", err)
 		}

@@ -55,7 +55,7 @@ only. With --host it accepts remote users, and requires a certificate and a key.
 			if len(args) > 0 {
 				dir = args[0]
 			}
-			if _, ok := runsBack(dir); ok {
+			if namesRun(dir) {
 				run, err := findRun(env, dir)
 				if err != nil {
 					return usage(err)
