@@ -136,7 +136,7 @@ nginx:
 
 SHOTS ?= .cache/shots
 
-## shots: screenshots of the page and of tacho ui, 1600 and 390 wide, light and dark, in SHOTS (.cache/shots)
+## shots: screenshots of the page and of tacho ui (list, run, compare, live), 1600 and 390 wide, light and dark, in SHOTS (.cache/shots)
 .PHONY: shots
 shots: build chromium
 	go -C tests/browser build -o $(CURDIR)/bin/shoot ./shoot
@@ -148,13 +148,21 @@ shots: build chromium
 	bin/tacho bench --sim vllm-8b-h100 --num-prompts 1 --random-output-len 20 --runs-dir $(SHOTS)/runs --label one >/dev/null || test $$? = 4
 	bin/tacho sim --port 8767 --fault 503=5% --fault truncate:4=3% --fault pause:1.3s@2s >/dev/null & sim=$$!; trap "kill $$sim" EXIT; sleep 1; \
 		bin/tacho bench --base-url http://127.0.0.1:8767 --num-prompts 200 --request-rate 40 --random-output-len 20 --runs-dir $(SHOTS)/runs --label failures >/dev/null || true
-	for run in sweep one failures; do bin/shoot $(SHOTS)/runs/*-$$run/report.html $(SHOTS)/$$run; done
+	bin/tacho sim --port 8767 --fault 503=60% >/dev/null & sim=$$!; trap "kill $$sim" EXIT; sleep 1; \
+		bin/tacho bench --base-url http://127.0.0.1:8767 --num-prompts 100 --request-rate 20 --random-output-len 20 --no-trial --runs-dir $(SHOTS)/runs --label invalid >/dev/null || true
+	for run in sweep one failures invalid; do bin/shoot $(SHOTS)/runs/*-$$run/report.html $(SHOTS)/$$run; done
+	bin/shoot "$$(echo $(SHOTS)/runs/*-sweep)/report.html#slo=ttft:p90<1500ms" $(SHOTS)/slo
 	bin/tacho report $(SHOTS)/runs/*-sweep --report png=$(SHOTS)/sweep.png
 	bin/tacho report $(SHOTS)/runs/*-sweep $(SHOTS)/runs/*-computed --format html > $(SHOTS)/several.html && bin/shoot $(SHOTS)/several.html $(SHOTS)/several
 	bin/tacho report testdata/seeds --format html > $(SHOTS)/logs.html && bin/shoot $(SHOTS)/logs.html $(SHOTS)/logs
 	echo screenshots-only > $(SHOTS)/token
 	bin/tacho ui $(SHOTS)/runs --port 8766 --token-file $(SHOTS)/token >/dev/null & ui=$$!; trap "kill $$ui" EXIT; sleep 1; \
-		bin/shoot "http://127.0.0.1:8766/?token=screenshots-only" $(SHOTS)/ui
+		page="http://127.0.0.1:8766/?token=screenshots-only"; bin/shoot "$$page" $(SHOTS)/ui; \
+		bin/shoot "$$page" $(SHOTS)/ui-run "location.hash = 'run=' + ui.items.find((it) => it.about.label === 'sweep').id"; \
+		bin/shoot "$$page" $(SHOTS)/ui-compare "location.hash = 'compare=' + ['sweep', 'computed'].map((label) => ui.items.find((it) => it.about.label === label).id)"; \
+		bin/tacho bench --sim vllm-405b-mi300x --request-rate 1 --max-seconds 60 --random-input-len 400 --random-output-len 60 --runs-dir $(SHOTS)/runs --label live >/dev/null & \
+		bin/shoot "$$page" $(SHOTS)/ui-live "new Promise((done) => { const see = () => { const it = ui.items.find((it) => it.state === 'running' && ui.live.get(it.id)?.totals?.finished > 5); if (it) { location.hash = 'run=' + it.id; done(); } else setTimeout(see, 100); }; see(); })"; \
+		kill -INT $$!; wait $$! || true
 
 ## shells: install the shells of the completion tests, and groff, if they are missing (Debian; as root)
 .PHONY: shells

@@ -32,7 +32,7 @@ function loadInk(l) { // faint is low load, strong is high load
 }
 /* The style of a statistic in the charts of one run: p50, p95, p99 and good differ in dash and colour. */
 const STYLES = { p50: ['', 's-p50'], served: ['', 's-p50'], p95: ['dash1', 's-p95'], p99: ['dash2', 's-p99'], good: ['dash1', 's-good'] };
-function styleOf(name) { const [dash, ink] = STYLES[name] || STYLES.p50; return { dash, ink }; }
+function styleOf(name) { const [dash, ink] = STYLES[name] || STYLES[/^p\d/.test(name) ? 'p95' : 'p50']; return { dash, ink }; }
 const swatch = (colour, label) => `<span><span class="swatch" data-css="background:${colour}"></span> ${label}</span>`;
 
 /* ---------- scales and axes ---------- */

@@ -9,13 +9,20 @@ function mainMetric() {
 /* The name of the figure that is drawn large. Nothing is recommended in an INVALID run, so it has none. */
 let heroFigure = null;
 function hero() {
-  if (heroFigure != null) return heroFigure;
+  if (heroFigure != null) return heroFigure && (ownFigure() || heroFigure);
   const levels = RUNS.flatMap((r) => r.levels), perGPU = levels.filter((l) => l.user && l.s.figures?.output_per_gpu != null).length > 1;
   if (!concluded()) heroFigure = '';
   else if (!manyLevels()) heroFigure = 'TTFT of each request';
   else if (perGPU && !RUNS.some((r) => limitsOfRun(r).length)) heroFigure = 'Pareto';
   else heroFigure = mainMetric() ? `${mainMetric().toUpperCase()} over load` : 'Throughput';
-  return heroFigure;
+  return heroFigure && (ownFigure() || heroFigure);
+}
+/* Moves the charts over load after the choice of the main chart changed. */
+let placed = null;
+function placeFigures() {
+  if (placed === hero()) return;
+  placed = hero();
+  for (const f of figures.filter((one) => one.overLoad)) $(placeOf(f.name)).append(f.el);
 }
 const isHero = (name) => name === hero();
 const printing = () => document.documentElement.classList.contains('printing');

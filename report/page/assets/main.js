@@ -37,7 +37,8 @@ function against(l, o) {
   return `In comparison, ${swatch(runInk(o.run), `<b>${esc(o.run.name)}</b>`)} at ${esc(nameOf(o))}: ${rows.map(inChange).join(', ')}.`;
 }
 const nothing = () => !RUNS.some((r) => r.levels.length); // true if nothing was measured
-function draw() { header(); if (nothing()) return; controls(); levelTable(); failureTable(); behind(); figures.forEach(render); }
+function draw() { header(); if (nothing()) return; sloForm(); placeFigures(); controls(); levelTable(); failureTable(); behind(); figures.forEach(render); }
+function drawSweep() { sloForm(); placeFigures(); levelTable(); figures.filter((f) => f.overLoad).forEach(render); }
 function pick(key) { const [r, i] = key.split(':').map(Number); state.picked[r] = i; state.whose = r; pinned = null; resetView(); draw(); setLink(); }
 function set(key, value) {
   if (key === 'pick') { pick(value); return; }
@@ -59,6 +60,7 @@ const CLICKS = { // click handlers by selector
   '[data-run]': (el) => { const k = +el.dataset.run; toggle(k); refocus(`[data-run="${k}"]`); },
   '#theme-button': () => { theme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme || '') + 1) % 3]); draw(); refocus('#theme-button'); },
   '.seg button': (el) => { const { key } = el.closest('.seg').dataset, { value } = el.dataset; set(key, JSON.parse(value)); refocus(`.seg[data-key="${key}"] button[data-value="${CSS.escape(value)}"]`); },
+  '#slo-clear': () => { choose(null); $('slo-limit').focus(); },
   '[data-copy]': copy,
   '[data-sort]': (el) => { const col = +el.dataset.sort; order = { col, up: order.col === col ? !order.up : true }; levelTable(); refocus(`[data-sort="${col}"]`); },
   '[data-zoom]': (el) => { const k = +el.dataset.zoom; if (k) { zoom('t', k, 0.5); zoom('r', k, 0.5); } else resetView(); showView(); },
@@ -79,6 +81,8 @@ function tips(e) {
 }
 document.addEventListener('click', clicks);
 document.addEventListener('change', (e) => { if (e.target.type === 'radio') { const key = e.target.dataset.pick; pick(key); refocus(`input[data-pick="${key}"]`); } });
+$('slo').addEventListener('input', (e) => readForm(e.target.id));
+$('slo').addEventListener('submit', (e) => { e.preventDefault(); readForm(); $(own ? 'slo-clear' : 'slo-limit').focus(); });
 document.addEventListener('pointermove', tips);
 document.addEventListener('focusin', tips);
 document.addEventListener('keydown', (e) => { if (e.key === 'Escape') { hideTip(); document.querySelectorAll('.menu[open]').forEach((m) => { m.open = false; }); } });
@@ -91,14 +95,13 @@ addEventListener('afterprint', () => { if (before != null) { document.documentEl
 
 if (RUNS.length > 1) pickAlike();
 if (!nothing()) followLink(); // after pickAlike
-addEventListener('hashchange', () => { if (nothing() || !/level=|request=/.test(location.hash)) return; followLink(); resetView(); draw(); showLinked(); });
+addEventListener('hashchange', () => { if (nothing() || !/level=|request=|slo=/.test(location.hash)) return; followLink(); resetView(); draw(); showLinked(); });
 if (nothing()) {
   header();
   for (const part of document.querySelectorAll('main section')) part.hidden = true;
 } else {
   sweep('Throughput', () => 'Throughput', () => `Requests/s served${levelsShown().some((l) => l.good != null) ? ', and requests/s within the SLO' : ''}`, 'requests/s', [{ get: (l) => l.rps, label: 'served' }, { get: (l) => l.good, label: 'good', apart: true }], true);
-  sweep('TTFT over load', () => term('TTFT'), sparse, 'ms', [...['p50', 'p99'].map((p) => ({ get: (l) => l.ttft?.[p], label: p, tail: p === 'p99', metric: 'ttft', sure: (l) => l.ttft?.sure[p], clock: (l) => l.ttft?.clock[p] }))]);
-  sweep('TPOT over load', () => term('TPOT'), sparse, 'ms', [...['p50', 'p99'].map((p) => ({ get: (l) => l.tpot?.[p], label: p, tail: p === 'p99', metric: 'tpot', sure: (l) => l.tpot?.sure[p], clock: (l) => l.tpot?.clock[p] }))]);
+  LATENCIES.forEach(latencyOverLoad);
   pareto();
   LATENCIES.forEach(distribution);
   eachRequest();

@@ -49,11 +49,11 @@ function pinMark(ctx, l, width, height) {
   ctx.strokeRect(a, (y(row) + y(row + 1) - tall) / 2, Math.max(4, b - a), tall);
 }
 
-/* Links: #level=40 picks a level, #request=ID pins a request, #dark and #light choose the theme; they are joined by &. */
+/* Links: #level=40 picks a level, #slo=ttft:p99<300ms chooses an SLO, #request=ID pins a request, #dark and #light choose the theme; they are joined by &. */
 const readLink = () => new Map(location.hash.slice(1).split('&').map((s) => { const [key, ...value] = s.split('='); return [key, decodeURIComponent(value.join('='))]; }));
 function linkTo(l, q) {
   const theme = ['dark', 'light'].filter((name) => readLink().has(name)), level = manyLevels() && l ? [`level=${encodeURIComponent(shortName(l))}`] : [];
-  return `#${[...theme, ...level, ...(q ? [`request=${encodeURIComponent(q.name)}`] : [])].join('&')}`;
+  return `#${[...theme, ...level, ...sloLink(), ...(q ? [`request=${encodeURIComponent(q.name)}`] : [])].join('&')}`;
 }
 function setLink() {
   const link = linkTo(pinned?.l || picked(first()), pinned?.q);
@@ -70,6 +70,7 @@ function followLink() {
   const flags = readLink(), wanted = flags.get('level'), name = flags.get('request');
   if (flags.has('dark') || flags.has('light')) theme(flags.has('dark') ? 'dark' : 'light');
   if (wanted) RUNS.forEach((r) => { const i = r.levels.findIndex((l) => shortName(l) === wanted); if (i >= 0) state.picked[r.k] = i; });
+  own = sloOfLink(flags.get('slo'));
   pinned = null;
   if (!name) return;
   pinned = findRequest(name, [...RUNS.map(picked).filter(Boolean), ...RUNS.flatMap((r) => r.levels)]) || { missing: name };

@@ -14,6 +14,7 @@ function statsOf(list, name) {
   const pair = (i) => (i?.low != null ? [i.low, i.high] : []), median = of(50)?.interval ?? s.median_interval;
   return {
     n: d.n, mean: s.mean, min: s.min, max: s.max, p50: at(50) ?? s.median, p90: at(90), p95: at(95), p99: at(99),
+    all: new Map([[50, at(50) ?? s.median], ...(s.percentiles || []).map((q) => [q.p, q.value])]), // values by percentile
     sure: { p50: pair(median), p90: pair(of(90)?.interval), p99: pair(of(99)?.interval) }, // 95 % intervals
     unsure: { p50: median && median.low == null, p99: of(99)?.interval && of(99).interval.low == null }, // percentiles without an interval
     clock: { p50: pair(of(50)?.bound), p99: pair(of(99)?.bound) }, // bounds from inexact timestamps

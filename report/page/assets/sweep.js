@@ -17,7 +17,7 @@ function xIsLog() { // a log axis separates levels that double
 }
 const sweepBox = (w, height) => ({ left: 46, right: w - (several() && height === heroHeight() && w > 500 ? 130 : 44), upper: 24, lower: height - 36 });
 const manyLevels = () => RUNS.some((r) => r.levels.length > 1) || RUNS.length > 1;
-const sparse = () => `p50 to p99${levelsShown().some((l) => l.ttft?.sure.p50.length) ? ' · bars: 95 % interval, steady state' : ''}${levelsShown().some(few) ? ' · hollow: too few requests' : ''}`;
+const sparse = (k) => `${ownOf(k)?.p === 50 ? 'p50' : `p50 to p${ownOf(k)?.p ?? 99}`}${levelsShown().some((l) => l.ttft?.sure.p50.length) ? ' · bars: 95 % interval, steady state' : ''}${levelsShown().some(few) ? ' · hollow: too few requests' : ''}`;
 function xTicks(s, w) {
   if (xKind() !== 'load') return s.x.ticks(w / 60);
   const all = [...new Set(levelsShown().map(s.get))].filter((v) => v != null).sort((p, q) => p - q);
@@ -27,25 +27,32 @@ const xText = (v) => (xKind() === 'load' && byPlace() ? shortName(first().levels
 /* A chart over load. A line is {get(level), label?, sure?(level), clock?(level), tail?, apart?}: sure is the 95 % interval, drawn as a bar. */
 function sweep(name, title, note, yUnit, lines, plain) {
   const yLog = () => state.log && !plain, straight = () => plain && xKind() === 'load' && comparable() && loadOption() === 'request-rate';
-  const drawn = () => lines.filter((k) => levelsShown().some((l) => k.get(l) != null));
+  const drawn = () => (typeof lines === 'function' ? lines() : lines).filter((k) => levelsShown().some((l) => k.get(l) != null));
   const scales = (w) => {
-    const b = sweepBox(w, heightOf(name)), get = X[xKind()].get, ls = levelsShown(), all = ls.flatMap((l) => drawn().flatMap((k) => [k.get(l), ...sureOf(k, l)])).concat(yLog() ? limitsOf(drawn()) : []);
+    const b = sweepBox(w, heightOf(name)), get = X[xKind()].get, ls = levelsShown(), all = ls.flatMap((l) => drawn().flatMap((k) => [k.get(l), ...sureOf(k, l)])).concat(yLog() ? limitsOf(drawn()) : [], name === ownFigure() ? [own.limit] : []);
     const xs = ls.map(get).filter((v) => v != null), whole = xKind() === 'load' && byPlace();
     const span = whole ? [-0.3, most(xs) + 0.3] : range(xs, xIsLog());
     return { ...b, get, x: scaleFor(xIsLog())(...span, b.left, b.right), y: scaleFor(yLog())(...range(all, yLog()), b.lower, b.upper) };
   };
   const ends = (k) => [first().levels[0], first().levels.at(-1)].map((l) => `${num(k.get(l))} at ${nameOf(l)}`).join(', ');
   figure(placeOf(name), {
-    name, title: () => `${title()}${isHero(name) ? ' over load' : ''}`, note: () => `${note()}${straight() ? ' · dashed: all requests served' : ''}`, has: () => drawn().length > 0 && manyLevels(), say: () => `${drawn().map((k) => `${k.label || name}: ${ends(k)}`).join('; ')}.`,
+    name, overLoad: true, title: () => `${title()}${isHero(name) ? ' over load' : ''}`, note: () => `${note()}${straight() ? ' · dashed: all requests served' : ''}`, has: () => drawn().length > 0 && manyLevels() && (isHero(name) || !HERO_ONLY.includes(name)), say: () => `${drawn().map((k) => `${k.label || name}: ${ends(k)}`).join('; ')}.`,
     draw(w) {
       const s = scales(w);
       return svg(w, heightOf(name), markOf(s, name) + axes({ ...s, xs: xTicks(s, w), ys: s.y.ticks(yLog() ? 7 : 5), xUnit: X[xKind()].unit(), yUnit, xText })
         + (straight() ? diagonal(s) : '') + each(shown(), (r) => each(seriesOf(r), (one) => sweepLines(one, drawn(), s)))
-        + limitLines(drawn(), s) + endLabels(shown().flatMap((r) => seriesOf(r).flatMap((one) => lineEnds(one, drawn(), s, isHero(name) && w > 700))), s.upper, s.lower, w));
+        + limitLines(drawn(), s) + ownMarks(s, name) + endLabels(shown().flatMap((r) => seriesOf(r).flatMap((one) => lineEnds(one, drawn(), s, isHero(name) && w > 700))), s.upper, s.lower, w));
     },
     table: () => perLevel([...drawn().flatMap((k) => [`${name} ${k.label || ''}`.trim(), ...(k.sure ? ['95 % low', '95 % high'] : [])]), 'served requests/s'],
       (l) => [...drawn().flatMap((k) => [k.get(l), ...(k.sure ? [sureOf(k, l)[0], sureOf(k, l)[1]] : [])]), l.rps]),
   });
+}
+const HERO_ONLY = ['ITL over load', 'E2EL over load'];
+/* The chart of a latency over load: p50 and p99, or the percentile of the reader's SLO. */
+function latencyOverLoad(k) {
+  const line = (p) => ({ get: (l) => l[k]?.all.get(p) ?? null, label: `p${p}`, tail: p >= 99, metric: k, sure: (l) => l[k]?.sure[`p${p}`], clock: (l) => l[k]?.clock[`p${p}`] });
+  const name = k.toUpperCase();
+  sweep(`${name} over load`, () => term(name), () => sparse(k), 'ms', () => [...new Set([50, ownOf(k)?.p ?? 99])].map(line));
 }
 const sureOf = (k, l) => k.sure?.(l) || [];
 const between = (pair) => pair.map(num).join(' – ');
@@ -114,7 +121,7 @@ function pareto() {
   const named = (l, s, low) => { const below = low && s.x(l.user) > s.left + 50; return dot(l, s.x(l.user), s.y(l.gpu), 4.5, [[fullName(l), ''], [unit(), num(l.gpu)], ['tokens/s per user', num(l.user)], ['served', `${num(l.rps)} requests/s`], ['TTFT p99', time(l.ttft?.p99)]], false, l.gpu)
     + (both().length > 12 && picked(l.run) !== l ? '' : text(s.x(l.user) + (below ? -8 : 8), s.y(l.gpu) + (below ? 14 : -6), shortName(l), 'halo', below ? 'end' : 'start', `fill:${runInk(l.run)}`)); };
   figure(placeOf('Pareto'), {
-    name: 'Pareto', title: () => `${term(unit(), counted() ? 'Output tok/s per GPU' : 'Output tok/s')} vs ${term('tokens/s per user', 'tok/s per user')}`, note: 'Pareto: up and right is better', has: () => both().length > 0 && manyLevels(),
+    name: 'Pareto', overLoad: true, title: () => `${term(unit(), counted() ? 'Output tok/s per GPU' : 'Output tok/s')} vs ${term('tokens/s per user', 'tok/s per user')}`, note: 'Pareto: up and right is better', has: () => both().length > 0 && manyLevels(),
     say: () => `${both().map((l) => `${num(l.gpu)} ${unit()} at ${num(l.user)} per user`).join(', ')}.`,
     draw(w) {
       const s = scales(w), low = several() && shown().reduce((m, r) => (reach(r) < reach(m) ? r : m)); // labels of the lowest curve are below it
@@ -134,7 +141,7 @@ function paretoMark(s) {
     + (a?.user && a.gpu ? `<g data-mark="Pareto" data-value="${a.gpu}"><ellipse class="ring" cx="${r1(s.x(a.user))}" cy="${r1(s.y(a.gpu))}" rx="11" ry="11"/></g>${isHero('Pareto') ? text(Math.max(s.left + half, Math.min(s.right - half, s.x(a.user))), Math.max(s.upper - 2, s.y(a.gpu) - 18), label, 'strong halo', 'middle') : ''}` : '');
 }
 const COLUMNS = [ // name, value, format, whether the cell has a bar
-  ['level', (l) => l.i, String], ['verdict', (l) => l.verdict, String], ['sent, req/s', (l) => l.sent, num], ['served, req/s', (l) => l.rps, num, true], ['good, req/s', (l) => l.good, num, true],
+  ['level', (l) => l.i, String], ['verdict', (l) => l.verdict, String], ['your SLO', ownState, String], ['sent, req/s', (l) => l.sent, num], ['served, req/s', (l) => l.rps, num, true], ['good, req/s', (l) => l.good, num, true],
   ['output, tokens/s', (l) => l.tokens, num, true], ['TTFT p50, ms', (l) => l.ttft?.p50, num], ['TTFT p99, ms', (l) => l.ttft?.p99, num, true],
   ['TPOT p50, ms', (l) => l.tpot?.p50, num], ['TPOT p99, ms', (l) => l.tpot?.p99, num, true], ['ITL p99, ms', (l) => l.itl?.p99, num], ['E2EL p50, ms', (l) => l.e2el?.p50, num],
   ['in flight, mean', (l) => l.flight, num], ['ok', (l) => l.s.completed, count], ['failed', (l) => l.s.failed, count]];

@@ -1,0 +1,179 @@
+//go:build real
+
+package page_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/tests/browser/chrome"
+)
+
+const ttftHero = `document.querySelector('#hero-chart [data-figure="TTFT over load"]')`
+
+// sloText returns the sentences about the chosen SLO.
+func sloText(p *tab) string {
+	p.t.Helper()
+	return eval[string](p, "document.getElementById('slo-answer').innerText")
+}
+
+// ladder returns a run whose levels at 10, 20, 30 ... requests/s have the given TTFT p99 in
+// ms.
+func ladder(ttft ...float64) outcome.Run {
+	var lists [][]*tacho.Record
+	for i := range ttft {
+		lists = append(lists, requests(i, 60, 10, 0))
+	}
+	run := measured(about, lists...)
+	for i, v := range ttft {
+		stats := run.Levels[i].Summary.Dist(metric.TTFT).Stats
+		for k := range stats.Percentiles {
+			if stats.Percentiles[k].P == 99 {
+				stats.Percentiles[k].Value = v
+			}
+		}
+	}
+	return run
+}
+
+// TestRealChosenSLO chooses metric, percentile and limit in the form, as a reader does.
+func TestRealChosenSLO(t *testing.T) {
+	run := ladder(100, 200, 400)
+	p := open(t, desk, "", run)
+	published := eval[string](p, "document.getElementById('top').innerText + document.getElementById('numbers').innerText")
+	if said := sloText(p); said != "" {
+		t.Errorf("without a chosen SLO the page says %q", said)
+	}
+	p.do(`document.getElementById('slo-limit').focus()`)
+	p.keys(false, "2", "5", "0")
+	p.wait("location.hash.includes('slo=ttft%%3Ap99%%3C250ms')")
+	if said := sloText(p); !strings.HasPrefix(said, "At TTFT p99 ≤ 250 ms: up to 20 requests/s (") || !strings.Contains(said, "TTFT p99 is 400 ms at 30 requests/s.") || !strings.Contains(said, "Your own SLO") {
+		t.Errorf("the page says %q", said)
+	}
+	if got := eval[string](p, ttftHero+`.querySelector('[data-own]').dataset.own + ' ' + document.querySelector('[data-own-limit]').dataset.ownLimit`); got != "0:1 250" {
+		t.Errorf("the chart marks %q", got)
+	}
+	if got := eval[string](p, `[...document.querySelectorAll('#levels tbody tr')].map((r) => r.innerText.match(/met|missed/)?.[0]).join()`); got != "met,met,missed" {
+		t.Errorf("the table says %s", got)
+	}
+	if now := eval[string](p, "document.getElementById('top').innerText + document.getElementById('numbers').innerText"); now != published {
+		t.Errorf("the published answer changed from %q to %q", published, now)
+	}
+	// Another metric moves its chart to the place of the main chart.
+	p.do(`const m = document.getElementById('slo-metric'); m.focus(); m.value = 'e2el'; m.dispatchEvent(new Event('input', { bubbles: true }))`)
+	p.wait(`document.querySelector('#hero-chart figure').dataset.figure === 'E2EL over load' && document.querySelector('#sweep-charts [data-figure="TTFT over load"]') && location.hash.includes('e2el')`)
+	if id := eval[string](p, "document.activeElement.id"); id != "slo-metric" {
+		t.Errorf("the focus moved to %q", id)
+	}
+	p.click("#slo-clear")
+	p.wait(`document.querySelector('#hero-chart [data-figure="Pareto"]') && !location.hash.includes('slo=') && !document.querySelector('[data-own]') && document.activeElement.id === 'slo-limit'`)
+	if got := eval[[]string](p, `[...document.querySelectorAll('#sweep-charts figure')].filter((f) => !f.hidden).map((f) => f.dataset.figure)`); strings.Join(got, ", ") != "Throughput, TTFT over load, TPOT over load" {
+		t.Errorf("the charts are %q", got)
+	}
+}
+
+// TestRealLinkOfSLO opens links with an SLO.
+func TestRealLinkOfSLO(t *testing.T) {
+	invalid := ladder(100, 200, 400)
+	invalid.Levels[1].Summary.Verdict = metric.Verdict{Severity: metric.Invalid}
+	degraded := ladder(100, 200, 400)
+	degraded.Levels[1].Summary.Verdict = metric.Verdict{Severity: metric.Degraded}
+	again := ladder(100, 400, 200)
+	again.Levels[0].Summary.Failed = 20
+	for name, tc := range map[string]struct {
+		run  outcome.Run
+		slo  string
+		want []string
+	}{
+		"met up to a load":     {ladder(100, 200, 400), "ttft:p99<0.25s", []string{"At TTFT p99 ≤ 250 ms: up to 20 requests/s", "requests/s served, ", "TTFT p99 is 400 ms at 30 requests/s."}},
+		"met at the limit":     {ladder(100, 200, 400), "ttft:p99%3C=200ms", []string{"up to 20 requests/s"}},
+		"all meet it":          {ladder(100, 200, 400), "ttft:p99<500ms", []string{"no limit found, because all measured loads meet it; the highest is 30 requests/s"}},
+		"none meets it":        {ladder(100, 200, 400), "ttft:p99<50ms", []string{"no measured load meets it; TTFT p99 is 100 ms at 10 requests/s."}},
+		"INVALID never meets":  {invalid, "ttft:p99<250ms", []string{"up to 10 requests/s", "Excluded because INVALID: 20 requests/s."}},
+		"DEGRADED is named":    {degraded, "ttft:p99<250ms", []string{"up to 20 requests/s (DEGRADED, "}},
+		"a lower load counts":  {again, "ttft:p99<250ms", []string{"up to 10 requests/s", "25.0 % of the requests failed", "Met again at 30 requests/s, which does not count because a lower load misses it."}},
+		"unknown percentile":   {ladder(100, 200, 400), "ttft:p77<250ms", nil},
+		"not an SLO":           {ladder(100, 200, 400), `<img src=x onerror="alert(1)">`, nil},
+		"a run with one level": {measured(about, requests(0, 60, 10, 0)), "ttft:p99<250ms", nil},
+		"all levels are INVALID": {func() outcome.Run {
+			r := ladder(100, 200)
+			for i := range r.Levels {
+				r.Levels[i].Summary.Verdict = metric.Verdict{Severity: metric.Invalid}
+			}
+			return r
+		}(), "ttft:p99<250ms", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := open(t, desk, "#slo="+tc.slo, tc.run)
+			said := sloText(p)
+			if (said == "") != (tc.want == nil) {
+				t.Errorf("the page says %q", said)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(said, want) {
+					t.Errorf("the page says %q, want %q", said, want)
+				}
+			}
+			if tc.run.Levels[0].Summary.Verdict.Severity == metric.Invalid && eval[bool](p, "document.getElementById('slo').checkVisibility()") {
+				t.Error("an INVALID run offers a choice")
+			}
+		})
+	}
+}
+
+// TestRealSLOOfSeveralRuns checks the sentence and the mark of each run.
+func TestRealSLOOfSeveralRuns(t *testing.T) {
+	other := ladder(100, 150, 200)
+	other.Label, other.Name = "other", "other"
+	p := open(t, desk, "#slo=ttft:p99<250ms", ladder(100, 200, 400), other)
+	if said := sloText(p); !strings.Contains(said, "tuned: up to 20 requests/s") || !strings.Contains(said, "other: no limit found") {
+		t.Errorf("the page says %q", said)
+	}
+	if got := eval[[]string](p, `[...document.querySelectorAll('[data-own]')].map((e) => e.dataset.own)`); strings.Join(got, " ") != "0:1 1:2" {
+		t.Errorf("the chart marks %q", got)
+	}
+	p.click("[data-run='1']") // hides the other run
+	p.wait(`document.querySelectorAll('[data-own]').length === 1 && !document.getElementById('slo-answer').innerText.includes('other')`)
+}
+
+// TestRealSLOOfTheRun checks that the form begins with the SLO of the run, and that Enter
+// shows it.
+func TestRealSLOOfTheRun(t *testing.T) {
+	for _, view := range []chrome.View{desk, {Width: 390, Height: 844}} {
+		p := open(t, view, "", withSLO())
+		if got := eval[string](p, `['metric', 'p', 'limit'].map((id) => document.getElementById('slo-' + id).value).join(' ')`); got != "ttft 99 100" {
+			t.Errorf("the form begins with %q", got)
+		}
+		if said := sloText(p); said != "" {
+			t.Errorf("the page says %q before the reader chose", said)
+		}
+		p.do(`document.getElementById('slo-limit').focus()`)
+		p.keys(false, "Enter")
+		p.wait(`document.getElementById('slo-answer').innerText.includes('At TTFT p99 ≤ 100 ms') && document.activeElement.id === 'slo-clear'`)
+		if over := eval[float64](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
+			t.Errorf("%d wide: the page is %v px too wide", view.Width, over)
+		}
+	}
+}
+
+// TestRealSLOOfConcurrency checks the words for a load without a rate.
+func TestRealSLOOfConcurrency(t *testing.T) {
+	run := ladder(100, 200, 400)
+	for i := range run.Levels {
+		n := 8 << i
+		run.Levels[i].Setting = outcome.Setting{Index: i, Name: fmt.Sprintf("--max-concurrency %d", n), Value: fmt.Sprint(n), Concurrency: n}
+	}
+	if said := sloText(open(t, desk, "#slo=ttft:p99<250ms", run)); !strings.Contains(said, "up to concurrency 16 (") {
+		t.Errorf("the page says %q", said)
+	}
+	for i := range run.Levels {
+		run.Levels[i].Setting = outcome.Setting{Index: i, Name: "--backend " + []string{"vllm", "openai", "tgi"}[i]}
+	}
+	if said := sloText(open(t, desk, "#slo=ttft:p99<250ms", run)); !strings.Contains(said, "met at backend vllm, backend openai, missed at backend tgi.") {
+		t.Errorf("the page says %q", said)
+	}
+}
