@@ -140,11 +140,11 @@ func TestBottleneckSentences(t *testing.T) {
 	}{
 		{
 			"a client that is full", sumUp(metric.Config{MaxConcurrency: 8}, waited(10*ms, 30*ms, nil)), nil,
-			"The client is the limit: requests wait 47.0 ms (54 %) for one of 8 slots (--max-concurrency) and take 40.0 ms after that.",
+			"The client is the limit: requests wait 47 ms (54 %) for one of 8 slots (--max-concurrency) and take 40 ms after that.",
 		},
 		{
 			"a client that is slow", sumUp(metric.Config{}, waited(10*ms, 30*ms, nil)), nil,
-			"The client is the limit: requests spend 47.0 ms (54 %) in it between due time and write.",
+			"The client is the limit: requests spend 47 ms (54 %) in it between due time and write.",
 		},
 		{
 			"a network that is far", sumUp(metric.Config{RoundTripMillis: new(1000.0)}, waited(1053*ms, 900*ms, nil)), nil,
@@ -157,12 +157,12 @@ func TestBottleneckSentences(t *testing.T) {
 		{
 			"a front end", sumUp(metric.Config{}, waited(153*ms, 1800*ms, nil)),
 			&metric.Instruments{QueueMillis: new(0.0), PrefillMillis: new(153.0), DecodeMillis: new(900.0), E2ELMillis: new(1953.0), Timed: new(1.0)},
-			"The server's front end is the limit, not its engine: requests spend 900.0 ms (45 %) of 2 s in it. The engine makes a token every 100.0 ms, but tokens arrive every 200.0 ms.",
+			"The server's front end is the limit, not its engine: requests spend 900 ms (45 %) of 2 s in it. The engine makes a token every 100 ms, but tokens arrive every 200 ms.",
 		},
 		{
 			"a queue", sumUp(metric.Config{}, waited(1053*ms, 900*ms, nil)),
 			&metric.Instruments{QueueMillis: new(1000.0), PrefillMillis: new(53.0), DecodeMillis: new(900.0), E2ELMillis: new(1953.0), Timed: new(1.0)},
-			"The server's queue is the limit: requests wait 1 s (50 %) before the engine starts them. After that, most time is decode (900.0 ms).",
+			"The server's queue is the limit: requests wait 1 s (50 %) before the engine starts them. After that, most time is decode (900 ms).",
 		},
 		{
 			"prefill", sumUp(metric.Config{}, waited(1053*ms, 900*ms, &tacho.ServerTimes{Prefill: 1000 * ms, Decode: 900 * ms})), nil,
@@ -170,11 +170,11 @@ func TestBottleneckSentences(t *testing.T) {
 		},
 		{
 			"decode", sumUp(metric.Config{}, waited(53*ms, 900*ms, &tacho.ServerTimes{Prefill: 50 * ms, Decode: 900 * ms})), nil,
-			"Decode is the largest part: 900.0 ms (90 %), 100.0 ms per token.",
+			"Decode is the largest part: 900 ms (90 %), 100 ms per token.",
 		},
 		{
 			"a server that says nothing", sumUp(metric.Config{}, waited(53*ms, 900*ms, nil)), nil,
-			"The largest part, 900.0 ms (90 %), is decode + server's front end + network, which the server does not separate.",
+			"The largest part, 900 ms (90 %), is decode + server's front end + network, which the server does not separate.",
 		},
 	} {
 		if c.page != nil {
@@ -208,7 +208,7 @@ func TestSlowestRequests(t *testing.T) {
 		t.Fatalf("slowest: %+v", tail)
 	}
 	mean := 47 + 20 + 50 + 500 + (7*200+3*620.0)/300
-	want := "The slowest 1 % take 609.1 ms longer than the mean, mostly in server queue (+594.0 ms)."
+	want := "The slowest 1 % take 609 ms longer than the mean, mostly in server queue (+594 ms)."
 	if s.Where.Tail != want || !near2(s.Where.All.Millis, mean) {
 		t.Errorf("%s, want %s; mean %v, want %v", s.Where.Tail, want, s.Where.All.Millis, mean)
 	}

@@ -59,20 +59,12 @@ func (t *TimeSplit) of(at Component) float64 {
 	return 0
 }
 
-func amount(p *TimePart) string { return fmt.Sprintf("%s (%.0f %%)", duration(p.Millis), 100*p.Share) }
-
-// duration formats a time with the precision that people read.
-func duration(millis float64) string {
-	if millis >= 1000 {
-		return fmt.Sprintf("%.3g s", millis/1000)
-	}
-	return fmt.Sprintf("%.1f ms", millis)
-}
+func amount(p *TimePart) string { return fmt.Sprintf("%s (%.0f %%)", Duration(p.Millis), 100*p.Share) }
 
 func (s *Summary) clientWords(split *TimeSplit, p *TimePart) string {
 	if split.of(ClientQueue) >= p.Millis/2 {
 		return fmt.Sprintf("The client is the limit: requests wait %s for one of %d slots (--max-concurrency) and take %s after that.",
-			amount(p), s.Config.MaxConcurrency, duration(split.Millis-p.Millis))
+			amount(p), s.Config.MaxConcurrency, Duration(split.Millis-p.Millis))
 	}
 	return fmt.Sprintf("The client is the limit: requests spend %s in it between due time and write.", amount(p))
 }
@@ -80,18 +72,18 @@ func (s *Summary) clientWords(split *TimeSplit, p *TimePart) string {
 func (s *Summary) waitWords(split *TimeSplit, p *TimePart) string {
 	switch {
 	case p.Key() == string(FrontEnd):
-		text := fmt.Sprintf("The server's front end is the limit, not its engine: requests spend %s of %s in it.", amount(p), duration(split.Millis))
+		text := fmt.Sprintf("The server's front end is the limit, not its engine: requests spend %s of %s in it.", amount(p), Duration(split.Millis))
 		if theirs, ours := s.pace(split); theirs > 0 {
-			text += fmt.Sprintf(" The engine makes a token every %s, but tokens arrive every %s.", duration(theirs), duration(ours))
+			text += fmt.Sprintf(" The engine makes a token every %s, but tokens arrive every %s.", Duration(theirs), Duration(ours))
 		}
 		return text
 	case p.Key() == string(ServerQueue):
 		text := fmt.Sprintf("The server's queue is the limit: requests wait %s before the engine starts them.", amount(p))
 		switch prefill, decode := split.of(Prefill), split.of(Decode); {
 		case prefill > decode:
-			text += fmt.Sprintf(" After that, most time is prefill (%s).", duration(prefill))
+			text += fmt.Sprintf(" After that, most time is prefill (%s).", Duration(prefill))
 		case decode > 0:
-			text += fmt.Sprintf(" After that, most time is decode (%s).", duration(decode))
+			text += fmt.Sprintf(" After that, most time is decode (%s).", Duration(decode))
 		}
 		return text
 	case p.Key() == string(Network):
@@ -108,7 +100,7 @@ func (s *Summary) workWords(p *TimePart) string {
 	}
 	text := fmt.Sprintf("%s is the largest part: %s", map[Component]string{Prefill: "Prefill", Decode: "Decode"}[p.Of[0]], amount(p))
 	if p.Of[0] == Decode && s.spent.gaps > 0 {
-		text += fmt.Sprintf(", %s per token", duration(p.Millis*float64(s.spent.requests)/float64(s.spent.gaps)))
+		text += fmt.Sprintf(", %s per token", Duration(p.Millis*float64(s.spent.requests)/float64(s.spent.gaps)))
 	}
 	return text + "."
 }
@@ -151,6 +143,6 @@ func (w *Breakdown) slowest(s *Summary, answers bool, roundTrip float64) {
 	}
 	w.Slowest = &tail
 	if longer := tail.Millis - all.Millis; longer > 0 {
-		w.Tail = fmt.Sprintf("The slowest 1 %% take %.1f ms longer than the mean, mostly in %s (%+.1f ms).", longer, most.Title(), *most.MoreMillis)
+		w.Tail = fmt.Sprintf("The slowest 1 %% take %s longer than the mean, mostly in %s (+%s).", Duration(longer), most.Title(), Duration(*most.MoreMillis))
 	}
 }

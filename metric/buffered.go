@@ -93,7 +93,7 @@ var bufferedRule = Rule{
 	},
 	text: func(s *Summary, v float64) string {
 		b := s.Buffering
-		text := fmt.Sprintf("%s of answers arrived in bursts of %.0f tokens", percent(v), float64(b.Tokens)/float64(max(b.Lumps, 1)))
+		text := fmt.Sprintf("%s of answers arrived in bursts of %.0f tokens", Percent(v), float64(b.Tokens)/float64(max(b.Lumps, 1)))
 		for i := range s.Instruments {
 			in := &s.Instruments[i]
 			if ttft := s.At(in.Target, TTFT).Stats; in.TTFTMillis != nil && ttft != nil {

@@ -100,7 +100,7 @@ var clientRules = []Rule{
 		Doc:    "time that a CPU quota (cgroup) stopped the client / duration. Requests left late, and slots stayed empty. Other rules check the effect on the load",
 		Action: "raise the CPU limit of its container (resources.limits.cpu)",
 		text: func(s *Summary, v float64) string {
-			return fmt.Sprintf("a CPU quota of %.2f cores stopped the client for %.1f s (%s of the run)", s.Config.Client.QuotaCores, s.Config.Client.ThrottledS, percent(v))
+			return fmt.Sprintf("a CPU quota of %.2f cores stopped the client for %.1f s (%s of the run)", s.Config.Client.QuotaCores, s.Config.Client.ThrottledS, Percent(v))
 		},
 	}, func(s *Summary, c *Client) float64 { return min(c.ThrottledS/max(s.DurationS, 1e-9), 1) }),
 	clientRule(Rule{
@@ -121,7 +121,7 @@ var clientRules = []Rule{
 		Doc:    "CPU time taken by the hypervisor from this virtual machine / all CPU time. The client cannot notice these pauses",
 		Action: "measure from a machine with dedicated CPUs",
 		text: func(_ *Summary, v float64) string {
-			return fmt.Sprintf("the hypervisor took %s of the CPU time of this virtual machine", percent(v))
+			return fmt.Sprintf("the hypervisor took %s of the CPU time of this virtual machine", Percent(v))
 		},
 	}, func(_ *Summary, c *Client) float64 { return c.StolenShare }),
 	clientRule(Rule{
@@ -143,5 +143,5 @@ var clientRules = []Rule{
 }
 
 func stalledWords(s *Summary, v float64) string {
-	return fmt.Sprintf("the client was not scheduled for %.1f s of %.1f s (%s)", s.Config.Client.Pauses.TotalS, s.DurationS, percent(v))
+	return fmt.Sprintf("the client was not scheduled for %.1f s of %.1f s (%s)", s.Config.Client.Pauses.TotalS, s.DurationS, Percent(v))
 }

@@ -68,7 +68,7 @@ var clockRules = []Rule{
 		Doc:    "requests stamped when the read returned instead of by the kernel / all requests. Delays of the client are included in the latencies",
 		value:  func(s *Summary) (float64, bool) { return ratio(s.Clock.Read, s.Clock.Wire+s.Clock.Kernel+s.Clock.Read) },
 		text: func(_ *Summary, v float64) string {
-			return fmt.Sprintf("%s of requests have no kernel timestamps, so their latencies include client delays", percent(v))
+			return fmt.Sprintf("%s of requests have no kernel timestamps, so their latencies include client delays", Percent(v))
 		},
 	},
 	{
@@ -113,5 +113,5 @@ func (b Bound) String() string {
 }
 
 func coalescedWords(s *Summary, _ float64) string {
-	return fmt.Sprintf("%s of token events shared a read, so gaps may be off by %s ms", percent(*s.CoalescedShare()), offWords(s.Dist(ITL).Stats, s.ITLSlackMillis))
+	return fmt.Sprintf("%s of token events shared a read, so gaps may be off by %s ms", Percent(*s.CoalescedShare()), offWords(s.Dist(ITL).Stats, s.ITLSlackMillis))
 }

@@ -197,7 +197,7 @@ var loadRules = []Rule{
 			if s.Dist(m).Stats == nil {
 				m = E2EL
 			}
-			return fmt.Sprintf("sending the burst took %.1f ms, %s of the median %s", *s.SpreadMillis, percent(v), strings.ToUpper(m.Name))
+			return fmt.Sprintf("sending the burst took %.1f ms, %s of the median %s", *s.SpreadMillis, Percent(v), strings.ToUpper(m.Name))
 		},
 	},
 	{
@@ -207,7 +207,7 @@ var loadRules = []Rule{
 		value:  surplusFound,
 		text: func(s *Summary, _ float64) string {
 			found, _ := foundShare(s)
-			return fmt.Sprintf("the server found %s of the prompt tokens in its cache, but the prompts share only %s", percent(found), percent(*s.Config.SharedShare))
+			return fmt.Sprintf("the server found %s of the prompt tokens in its cache, but the prompts share only %s", Percent(found), Percent(*s.Config.SharedShare))
 		},
 	},
 	{

@@ -139,7 +139,7 @@ func TestBurstSpread(t *testing.T) {
 	}{
 		{"at once", metric.Config{}, atOnce, 90 * time.Microsecond, ""},
 		{"over 20 ms", metric.Config{}, atOnce, 200 * time.Microsecond, "DEGRADED"},
-		{"over 200 ms", metric.Config{}, atOnce, 2 * time.Millisecond, "INVALID sending the burst took 196.0 ms, 196.02 % of"},
+		{"over 200 ms", metric.Config{}, atOnce, 2 * time.Millisecond, "INVALID sending the burst took 196.0 ms, 196 % of"},
 		{"as many as the limit lets", metric.Config{MaxConcurrency: 100}, atOnce, 2 * time.Millisecond, "INVALID"},
 		{"more than the limit lets", metric.Config{MaxConcurrency: 10}, atOnce, time.Millisecond, ""},
 		{"paced", metric.Config{}, paced, time.Millisecond, ""},
@@ -163,7 +163,7 @@ func TestCacheBeyondSharing(t *testing.T) {
 		want   string
 	}{
 		{"nothing found", share(0), 0, -1, share(0), ""},
-		{"found", share(0), 40, -1, nil, "DEGRADED the server found 40.00 % of the prompt tokens in its cache, but the prompts share only 0.00 %"},
+		{"found", share(0), 40, -1, nil, "DEGRADED the server found 40 % of the prompt tokens in its cache, but the prompts share only 0 %"},
 		{"little found", share(0), 2, -1, nil, "NOTE"},
 		{"shared by design", share(0.5), 40, -1, nil, ""},
 		{"more than shared", share(0.2), 40, -1, nil, "DEGRADED"},

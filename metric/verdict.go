@@ -82,7 +82,7 @@ var recordRules = []Rule{
 		Doc:             "failed / (completed + failed). Latencies are of the survivors, so any failure flatters them. If more than half failed, latencies are meaningless",
 		value:           func(s *Summary) (float64, bool) { return ratio(s.Failed, s.Ended()) },
 		text: func(s *Summary, v float64) string {
-			text := fmt.Sprintf("%d of %d requests failed (%s)", s.Failed, s.Ended(), percent(v))
+			text := fmt.Sprintf("%d of %d requests failed (%s)", s.Failed, s.Ended(), Percent(v))
 			if s.Completed > 0 {
 				text += ", so latencies cover only the others"
 			}
@@ -107,7 +107,7 @@ var recordRules = []Rule{
 		Doc:    "sessions due before the end of the level but never sent / all sessions due. Latencies from due leave out the sessions that would have waited longest",
 		value:  func(s *Summary) (float64, bool) { return s.unsentShare() },
 		text: func(s *Summary, v float64) string {
-			return fmt.Sprintf("%d of %d due requests were never sent (%s)", s.Config.Unsent, s.Config.Unsent+s.Requests, percent(v))
+			return fmt.Sprintf("%d of %d due requests were never sent (%s)", s.Config.Unsent, s.Config.Unsent+s.Requests, Percent(v))
 		},
 	},
 	{
@@ -154,7 +154,7 @@ var recordRules = []Rule{
 		},
 		text: func(s *Summary, v float64) string {
 			return fmt.Sprintf("the client sent %.2f req/s instead of the scheduled %.2f (%s off)",
-				*s.Rate.AchievedPerS, *s.Rate.ScheduledPerS, percent(v))
+				*s.Rate.AchievedPerS, *s.Rate.ScheduledPerS, Percent(v))
 		},
 	},
 	{
@@ -193,7 +193,7 @@ var recordRules = []Rule{
 		text: func(s *Summary, v float64) string {
 			p := s.Tokens.Prompt
 			return fmt.Sprintf("the server counts %d of %d prompts differently (%s of the tokens, %+d in the worst prompt)",
-				p.Differ, p.Requests, percent(v), p.Worst)
+				p.Differ, p.Requests, Percent(v), p.Worst)
 		},
 	},
 	{
@@ -207,7 +207,7 @@ var recordRules = []Rule{
 			return ratio(s.Tokens.InputByWorkload, s.Completed)
 		},
 		text: func(_ *Summary, v float64) string {
-			return fmt.Sprintf("the input tokens of %s of the requests are estimated", percent(v))
+			return fmt.Sprintf("the input tokens of %s of the requests are estimated", Percent(v))
 		},
 	},
 	{
@@ -226,7 +226,7 @@ var recordRules = []Rule{
 		Doc:    "token events beyond the output tokens of their requests / output tokens. One of the two counts is wrong, so ITL or TPOT is wrong",
 		value:  func(s *Summary) (float64, bool) { return ratio(s.Tokens.SurplusEvents, s.Tokens.Output) },
 		text: func(s *Summary, v float64) string {
-			return fmt.Sprintf("%d requests have more token events than output tokens (%s of all tokens)", s.Tokens.MoreEvents, percent(v))
+			return fmt.Sprintf("%d requests have more token events than output tokens (%s of all tokens)", s.Tokens.MoreEvents, Percent(v))
 		},
 	},
 	unbuffered(Rule{
@@ -253,7 +253,7 @@ var recordRules = []Rule{
 		Doc:    "successful requests with one output token counted for each event / all successful requests. The count is a lower bound if events contain several tokens",
 		value:  func(s *Summary) (float64, bool) { return ratio(countedBy(s, tacho.FromEvents), s.Completed) },
 		text: func(_ *Summary, v float64) string {
-			return fmt.Sprintf("the output tokens of %s of the requests are a count of events", percent(v))
+			return fmt.Sprintf("the output tokens of %s of the requests are a count of events", Percent(v))
 		},
 	},
 	{
@@ -437,5 +437,3 @@ func oneIf(b bool) float64 {
 	}
 	return 0
 }
-
-func percent(share float64) string { return fmt.Sprintf("%.2f %%", 100*share) }

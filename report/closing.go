@@ -55,9 +55,9 @@ func clockLine(run *outcome.Run) string {
 
 func microsWords(ms float64) string {
 	if ms < 1 {
-		return conclusion.Brief(1000*ms) + " us"
+		return metric.Brief(1000*ms) + " us"
 	}
-	return conclusion.Millis(ms)
+	return metric.Duration(ms)
 }
 
 // mostDoubts is the maximum number of reasons on a screen.

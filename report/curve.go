@@ -117,7 +117,7 @@ func curves(levels []outcome.Level, r *Report) []string {
 		n = 0 // no level lies above the mark
 	}
 	plot := func(title string, of func(*outcome.Level) *float64, show func(float64) string) *termtext.Plot {
-		c := &termtext.Plot{Title: title + " by load", X: load, Name: name, Show: show, ShowX: conclusion.Brief}
+		c := &termtext.Plot{Title: title + " by load", X: load, Name: name, Show: show, ShowX: metric.Brief}
 		if n > 0 {
 			c.Mark = &load[n-1]
 		}
@@ -130,13 +130,13 @@ func curves(levels []outcome.Level, r *Report) []string {
 		}
 		return c
 	}
-	served := plot("Output tok/s", func(l *outcome.Level) *float64 { return &l.Summary.Throughput.OutputTokensPerS }, conclusion.Brief)
+	served := plot("Output tok/s", func(l *outcome.Level) *float64 { return &l.Summary.Throughput.OutputTokensPerS }, metric.Brief)
 	if served == nil || slices.Max(served.Y) == 0 {
-		served = plot("Served req/s", func(l *outcome.Level) *float64 { return &l.Summary.Throughput.RequestsPerS }, conclusion.Brief)
+		served = plot("Served req/s", func(l *outcome.Level) *float64 { return &l.Summary.Throughput.RequestsPerS }, metric.Brief)
 	}
-	late := plot("TTFT p99", tail(metric.TTFT), conclusion.Millis)
+	late := plot("TTFT p99", tail(metric.TTFT), metric.Duration)
 	if late == nil {
-		late = plot("E2EL p99", tail(metric.E2EL), conclusion.Millis)
+		late = plot("E2EL p99", tail(metric.E2EL), metric.Duration)
 	}
 	return r.Plots(served, late)
 }

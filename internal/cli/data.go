@@ -19,6 +19,7 @@ import (
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/redact"
 	"github.com/tacho-bench/tacho/internal/run"
+	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/plan"
 	"github.com/tacho-bench/tacho/token"
@@ -192,7 +193,7 @@ func (p dataPrinter) survey(asked *plan.Plan, s *workload.Survey, counter token.
 		p.histogram("turns", s.Turns)
 	}
 	if s.Units > 0 {
-		p.line("shared prefixes: %.2f %% of prompt tokens (blocks of %d)", 100*float64(s.Shared)/float64(s.Units), s.Block)
+		p.line("shared prefixes: %s of prompt tokens (blocks of %d)", metric.Percent(float64(s.Shared)/float64(s.Units)), s.Block)
 	}
 	for _, l := range slices.Sorted(maps.Keys(s.Labels)) {
 		p.line("label %s: %d requests", l, s.Labels[l])

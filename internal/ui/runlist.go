@@ -33,7 +33,7 @@ type Item struct {
 	Curve   []Point       `json:"curve,omitempty"` // one for each level with a result
 	Totals  metric.Counts `json:"totals"`
 	Best    *Best         `json:"best,omitempty"`
-	Verdict string        `json:"verdict,omitempty"` // worst verdict of its levels
+	Verdict string        `json:"verdict,omitempty"` // of its conclusion
 	Answer  []string      `json:"answer,omitempty"`  // conclusion in sentences
 	Notes   Notes         `json:"notes"`
 	Bytes   int64         `json:"bytes,omitempty"` // on disk
@@ -281,9 +281,6 @@ func (s *runList) results(root, folder string, files []string) []*Item {
 	return items
 }
 
-// severities are verdicts, worst first.
-var severities = []metric.Severity{metric.Invalid, metric.Degraded, metric.Predicted, metric.Unjudged, metric.Valid}
-
 // tell fills in the item from a run.
 func (it *Item) tell(run *outcome.Run) {
 	about := run.About
@@ -292,16 +289,12 @@ func (it *Item) tell(run *outcome.Run) {
 	it.Problem = page.Clip(it.Problem)
 	it.Levels = len(run.Levels)
 	it.Load = conclusion.LoadOf(run.Levels)
-	worst := len(severities)
 	best := -1
 	for i := range run.Levels {
 		l := &run.Levels[i]
 		it.Totals.Requests += l.Summary.Requests
 		it.Totals.Completed += l.Summary.Completed
 		it.Totals.Failed += l.Summary.Failed
-		if at := slices.Index(severities, l.Summary.Verdict.Severity); at >= 0 && at < worst {
-			worst, it.Verdict = at, string(severities[at])
-		}
 		if t := l.Summary.Throughput; t != nil && (it.Best == nil || t.RequestsPerS > it.Best.RequestsPerS) {
 			best, it.Best = i, bestOf(l)
 		}
@@ -310,6 +303,7 @@ func (it *Item) tell(run *outcome.Run) {
 		return // no result yet
 	}
 	c := conclusion.Of(run)
+	it.Verdict = string(c.Verdict)
 	if it.Answer = c.Text; c.Held != nil {
 		best, it.Best = c.Held.Level, bestOf(&run.Levels[c.Held.Level])
 	}

@@ -26,7 +26,7 @@ func (k *climb) at(i int) *metric.Summary { return &k.levels[k.places[i]].Summar
 func (k *climb) words(i int) string { return inSentence(k.name(i)) }
 
 // name returns the name of the load of level i.
-func (k *climb) name(i int) string { return loadOf(k.option, Brief(k.load[i])) }
+func (k *climb) name(i int) string { return loadOf(k.option, metric.Brief(k.load[i])) }
 
 // loadAt returns level i and its throughput.
 func (k *climb) loadAt(i int) *Load {
@@ -105,12 +105,12 @@ func (k *climb) conclude(c *Conclusion) {
 		return
 	}
 	c.Held, c.Evidence = k.loadAt(n-1), evidence(k.at(n-1))
-	served := Brief(c.Held.RequestsPerS) + " req/s"
+	served := metric.Brief(c.Held.RequestsPerS) + " req/s"
 	if k.option == "request-rate" {
 		served = "served " + served
 	}
 	if c.Held.OutputTokensPerS > 0 {
-		served += ", " + Brief(c.Held.OutputTokensPerS) + " tok/s"
+		served += ", " + metric.Brief(c.Held.OutputTokensPerS) + " tok/s"
 	}
 	text := fmt.Sprintf("Holds %s up to %s (%s)", c.Goal, inSentence(c.Held.Name), served)
 	switch {
@@ -134,7 +134,7 @@ func (k *climb) goal(n int) string {
 		return sloWords(slos) + " for 99 % of the requests"
 	}
 	if m, name, limit := k.bound(n); m != nil {
-		return strings.ToUpper(m.Name) + name + " < " + Millis(limit)
+		return strings.ToUpper(m.Name) + name + " < " + metric.Duration(limit)
 	}
 	return "the offered load"
 }
@@ -175,7 +175,7 @@ func Limit(levels []outcome.Level) string {
 	if m == nil {
 		return ""
 	}
-	return m.Name + ":p99<" + strings.ReplaceAll(Millis(limit), " ", "")
+	return m.Name + ":p99<" + strings.ReplaceAll(metric.Duration(limit), " ", "")
 }
 
 // roundUp returns the next of 1, 1.5, 2, 3, 5 and 7 times a power of ten above v.
@@ -221,7 +221,7 @@ func (k *climb) beyond(i int, before string) string {
 	if s.Where != nil && waits[s.Where.Bottleneck] != "" {
 		words = append(words, waits[s.Where.Bottleneck])
 	} else if sent := k.levels[k.places[i]].Offered(); sent > 0 && s.Throughput.RequestsPerS < 0.9*sent {
-		words = append(words, fmt.Sprintf("the server serves only %s of %s req/s", Brief(s.Throughput.RequestsPerS), Brief(sent)))
+		words = append(words, fmt.Sprintf("the server serves only %s of %s req/s", metric.Brief(s.Throughput.RequestsPerS), metric.Brief(sent)))
 	} else if sent == 0 && i > 0 && i == k.keptUp() {
 		words = append(words, "more load adds "+gained(k.at(i-1), s)+" throughput")
 	}

@@ -213,9 +213,9 @@ func (d difference) words(several bool) string {
 // signedBrief formats a number with its sign.
 func signedBrief(v float64) string {
 	if v < 0 {
-		return "-" + Brief(-v)
+		return "-" + metric.Brief(-v)
 	}
-	return "+" + Brief(v)
+	return "+" + metric.Brief(v)
 }
 
 // plural counts things. The plural form has an s, unless another form is given.

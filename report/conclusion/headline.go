@@ -60,13 +60,13 @@ func (h *Headline) Numbers() (out []Number) {
 	if h.Held {
 		out = append(out, heldNumber(h.Load.Name))
 	} else {
-		out = append(out, Number{"Served", Brief(h.Load.RequestsPerS), "requests/s"})
+		out = append(out, Number{"Served", metric.Brief(h.Load.RequestsPerS), "requests/s"})
 	}
 	if h.Load.OutputTokensPerS > 0 {
-		out = append(out, Number{"Output", Brief(h.Load.OutputTokensPerS), "tokens/s"})
+		out = append(out, Number{"Output", metric.Brief(h.Load.OutputTokensPerS), "tokens/s"})
 	}
 	if h.Tail != nil {
-		value, unit, _ := strings.Cut(Millis(h.Tail.Millis), " ")
+		value, unit, _ := strings.Cut(metric.Duration(h.Tail.Millis), " ")
 		out = append(out, Number{strings.ToUpper(h.Tail.Metric) + " " + h.Tail.Statistic, value, unit})
 	}
 	return out

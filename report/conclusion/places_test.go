@@ -18,6 +18,7 @@ import (
 
 	"github.com/tacho-bench/tacho/internal/compare"
 	"github.com/tacho-bench/tacho/internal/ui"
+	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/report"
 	"github.com/tacho-bench/tacho/report/conclusion"
@@ -70,9 +71,9 @@ func breakWords(b *conclusion.Break) string {
 	if b == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%s %s %s %s", b.Metric, b.Statistic, conclusion.Brief(b.Value), b.Unit)
+	text := fmt.Sprintf("%s %s %s %s", b.Metric, b.Statistic, metric.Brief(b.Value), b.Unit)
 	if b.Limit > 0 {
-		text += ", limit " + conclusion.Brief(b.Limit)
+		text += ", limit " + metric.Brief(b.Limit)
 	}
 	return text
 }

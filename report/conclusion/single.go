@@ -23,9 +23,9 @@ func serves(levels []outcome.Level, all int) (best int, text []string) {
 		return best, []string{noSuccess(s)}
 	}
 	alike := repeatsOf(levels, best)
-	sentence := fmt.Sprintf("Serves %s requests/s", span(alike, Brief, func(s *metric.Summary) float64 { return s.Throughput.RequestsPerS }))
+	sentence := fmt.Sprintf("Serves %s requests/s", span(alike, metric.Brief, func(s *metric.Summary) float64 { return s.Throughput.RequestsPerS }))
 	if s.Throughput.OutputTokensPerS > 0 {
-		sentence += fmt.Sprintf(", %s output tokens/s", span(alike, Brief, func(s *metric.Summary) float64 { return s.Throughput.OutputTokensPerS }))
+		sentence += fmt.Sprintf(", %s output tokens/s", span(alike, metric.Brief, func(s *metric.Summary) float64 { return s.Throughput.OutputTokensPerS }))
 	}
 	if len(alike) > 1 {
 		sentence += fmt.Sprintf(" in %d repeats", len(alike))
@@ -67,8 +67,8 @@ func latency(levels ...*metric.Summary) string {
 			continue
 		}
 		name, tail := tailOf(m, levels)
-		median := span(levels, Millis, func(s *metric.Summary) float64 { return s.Dist(m).Stats.Median })
-		return fmt.Sprintf(", %s p50 is %s and %s %s", strings.ToUpper(m.Name), median, name, span(levels, Millis, tail))
+		median := span(levels, metric.Duration, func(s *metric.Summary) float64 { return s.Dist(m).Stats.Median })
+		return fmt.Sprintf(", %s p50 is %s and %s %s", strings.ToUpper(m.Name), median, name, span(levels, metric.Duration, tail))
 	}
 	return ""
 }
@@ -103,7 +103,7 @@ func failures(levels []outcome.Level) []string {
 	if failed == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s of %s requests failed (%s).", integer(failed), integer(all), percent(float64(failed)/float64(all)))}
+	return []string{fmt.Sprintf("%s of %s requests failed (%s).", integer(failed), integer(all), metric.Percent(float64(failed)/float64(all)))}
 }
 
 // evidence counts the requests behind a claim about a level. The effective sample size

@@ -2,7 +2,6 @@ package conclusion
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -81,38 +80,12 @@ func clip(text string, most int) string {
 	return text
 }
 
-// Brief formats a number with at most three significant digits.
-func Brief(v float64) string {
-	if v >= 10_000 {
-		return Brief(v/1000) + "k"
-	}
-	scale := math.Pow(10, max(2-math.Floor(math.Log10(max(v, 1))), 0))
-	return strconv.FormatFloat(math.Round(v*scale)/scale, 'f', -1, 64)
-}
-
-// percent formats a share above 0 with at most three significant digits.
-func percent(share float64) string {
-	if share < 0.0001 {
-		return "less than 0.01 %"
-	}
-	return Brief(100*share) + " %"
-}
-
-// Millis formats a time in milliseconds or seconds with at most three significant
-// digits.
-func Millis(ms float64) string {
-	if ms >= 1000 {
-		return Brief(ms/1000) + " s"
-	}
-	return Brief(ms) + " ms"
-}
-
 // inUnit formats a value with its unit. A time is in milliseconds or seconds.
 func inUnit(v float64, unit string) string {
 	if unit == string(metric.Millis) {
-		return Millis(v)
+		return metric.Duration(v)
 	}
-	return Brief(v)
+	return metric.Brief(v)
 }
 
 // integer formats an integer with commas between thousands.

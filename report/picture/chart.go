@@ -9,7 +9,6 @@ import (
 
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
-	"github.com/tacho-bench/tacho/report/conclusion"
 )
 
 // A series is a metric of one run over its loads.
@@ -151,12 +150,12 @@ func (p *painter) overLoad(m *metric.Metric, all []series) {
 	p.text(left-10, upper-12, face{16, false}, soft, 1, "ms")
 	for _, tick := range roundTicks(low, high) {
 		p.rect(left, y(tick), right-left, 1, faint)
-		p.text(left-10, y(tick)+6, face{16, false}, soft, 1, conclusion.Brief(tick))
+		p.text(left-10, y(tick)+6, face{16, false}, soft, 1, metric.Brief(tick))
 	}
 	p.rect(left, lower, right-left, 1.5, soft)
 	edge := math.Inf(-1)
 	for _, v := range loads {
-		label := conclusion.Brief(v)
+		label := metric.Brief(v)
 		if half := p.width(face{16, false}, label) / 2; x(v)-half > edge+8 {
 			p.text(x(v), lower+24, face{16, false}, soft, 0.5, label)
 			edge = x(v) + half
@@ -192,7 +191,7 @@ func (p *painter) limitLine(all []series, left, right float64, y scale) {
 		return
 	}
 	p.path([][2]float64{{left, y(v)}, {right, y(v)}}, 2.5, 12, limit)
-	p.text(left+8, y(v)-8, face{16, true}, limit, 0, "SLO "+conclusion.Millis(v))
+	p.text(left+8, y(v)-8, face{16, true}, limit, 0, "SLO "+metric.Duration(v))
 }
 
 // lines draws p50 and p99 of one run, and the mark of its recommended load.
@@ -290,6 +289,6 @@ func (p *painter) percentiles(m *metric.Metric) {
 		y := p.y + 50 + float64(i)*step
 		p.rect(left, y, max(2, (right-left)*one.v/most), 0.6*step, one.shade)
 		p.text(left-14, y+0.3*step+7, face{20, false}, ink, 1, p.clipped(face{20, false}, one.name, left-p.left-14))
-		p.text(left+(right-left)*one.v/most+10, y+0.3*step+7, face{20, true}, ink, 0, conclusion.Millis(one.v))
+		p.text(left+(right-left)*one.v/most+10, y+0.3*step+7, face{20, true}, ink, 0, metric.Duration(one.v))
 	}
 }

@@ -1,5 +1,5 @@
 /* ---------- live view of a running run ---------- */
-const LIVE = { height: 140, left: 46, upper: 26, lower: 104 };
+const LIVE = { least: 140, most: 300, above: 330, left: 46, upper: 26, below: 36 }; // above: height of what is above the charts
 const LIVE_PANELS = [ // title, lines as [name, value of a point, class, colour]
   ['Requests/s', [['sent', (p) => p.sent_per_s, 'thin dash1'], ['served', (p) => p.served_per_s, '']]],
   ['Output tokens/s', [['received', (p) => p.tokens_per_s, '']]],
@@ -9,15 +9,17 @@ const LIVE_PANELS = [ // title, lines as [name, value of a point, class, colour]
   ['KV cache (%)', [['in use (server)', (p) => (p.server?.kv_share == null ? null : p.server.kv_share * 100), '']]],
 ];
 const isNumber = (v) => typeof v === 'number' && Number.isFinite(v);
-function livePanel([title, lines], points, w) {
+const lonely = (pts) => pts.filter(([, v], i) => v != null && pts[i - 1]?.[1] == null && pts[i + 1]?.[1] == null); // values that no line connects
+function livePanel([title, lines], points, w, height) {
   const known = lines.filter(([, get]) => points.some((p) => isNumber(get(p)) && (title !== 'Output tokens/s' || get(p)))), value = (get) => (p) => (isNumber(get(p)) ? get(p) : null);
   if (!known.length) return '';
   const from = points[0].at_s, to = Math.max(points.at(-1).at_s, from + 1), right = w - 10;
-  const x = linear(from, to, LIVE.left, right), y = linear(0, above(most(points.flatMap((p) => known.map(([, get]) => value(get)(p) ?? 0))) * 1.02), LIVE.lower, LIVE.upper);
+  const x = linear(from, to, LIVE.left, right), y = linear(0, above(most(points.flatMap((p) => known.map(([, get]) => value(get)(p) ?? 0))) * 1.02), height - LIVE.below, LIVE.upper);
   const colour = (own) => ink(own || 'run0');
   const names = each(known, ([name, , cls, own]) => `<tspan dx="10" data-css="fill:${colour(own)}">${cls.includes('dash2') ? '┈' : cls.includes('dash') ? '╌' : '—'} ${esc(name)}</tspan>`);
-  const drawn = each(known, ([name, get, cls, own]) => `<g data-line="${esc(`${title} ${name}`)}" data-values="${esc(JSON.stringify(points.map(value(get))))}">${curve(path(points.map((p) => [p.at_s, value(get)(p)]), x, y), colour(own), cls)}</g>`);
-  return `<figure class="chart">${svg(w, LIVE.height, axes({ x, y, left: LIVE.left, right, upper: LIVE.upper, lower: LIVE.lower, xs: x.ticks(w / 80), ys: y.ticks(3), xUnit: 's' })
+  const marks = (pts, own) => each(lonely(pts), ([at, v]) => `<circle cx="${r1(x(at))}" cy="${r1(y(v))}" r="2.5" data-css="fill:${colour(own)}"/>`);
+  const drawn = each(known, ([name, get, cls, own]) => { const pts = points.map((p) => [p.at_s, value(get)(p)]); return `<g data-line="${esc(`${title} ${name}`)}" data-values="${esc(JSON.stringify(pts.map(([, v]) => v)))}">${curve(path(pts, x, y), colour(own), cls)}${marks(pts, own)}</g>`; });
+  return `<figure class="chart">${svg(w, height, axes({ x, y, left: LIVE.left, right, upper: LIVE.upper, lower: height - LIVE.below, xs: x.ticks(w / 80), ys: y.ticks(height / 45), xUnit: 's' })
     + `<text x="0" y="12"><tspan class="strong">${esc(title)}</tspan>${names}</text>${drawn}`)}</figure>`;
 }
 const left = (s) => (s == null ? '–' : s >= 90 ? `${num(s / 60)} min` : `${num(s)} s`);
@@ -36,14 +38,15 @@ function liveTiles(s) {
   ];
 }
 function liveView(s) {
-  const el = $('live'), points = s.history || [], wide = Math.max(280, Math.min(el.clientWidth || 800, innerWidth - 32)), panels = (w) => LIVE_PANELS.map((p) => (points.length > 1 ? livePanel(p, points, w) : '')).filter(Boolean);
-  const cols = wide > 900 ? (panels(wide).length === 4 ? 4 : 3) : wide > 600 ? 2 : 1;
+  const el = $('live'), points = s.history || [], wide = Math.max(280, Math.min(el.clientWidth || 800, innerWidth - 32)), panels = (w, height) => LIVE_PANELS.map((p) => (points.length > 1 ? livePanel(p, points, w, height) : '')).filter(Boolean);
+  const some = panels(wide, LIVE.least).length, cols = wide > 900 ? (some === 4 ? 4 : 3) : wide > 600 ? 2 : 1;
+  const height = Math.max(LIVE.least, Math.min(LIVE.most, Math.floor((innerHeight - LIVE.above) / Math.ceil(some / cols) || LIVE.least)));
   const width = Math.floor((wide - 32 * (cols - 1)) / cols), reasons = s.verdict?.reasons || [];
   const past = s.past || [], row = (p) => `<tr><td>${esc(loadWords(p.level))}</td><td>${num(p.duration_s)}</td><td>${num(p.requests_per_s)}</td><td>${num(p.tokens_per_s)}</td><td>${num(p.ttft_p99_ms)}</td><td>${num(p.itl_p99_ms)}</td><td>${count(p.failed || 0)}</td><td>${badge(p.verdict)}</td></tr>`;
   put(el, `<p class="lede"><b>${esc(loadWords(s.level))}</b> ${s.verdict?.level === 'VALID' ? 'no problems' : badge(s.verdict?.level)} <span class="foot">so far; figures cover the last seconds and are accurate to 2 %</span></p>
     <span class="meter"><i data-css="width:${num((s.share || 0) * 100)}%"></i></span>
     <dl class="tiles">${each(liveTiles(s), ([k, v]) => `<div><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>
-    <div class="grid" data-css="grid-template-columns:repeat(${cols},minmax(0,1fr))">${panels(width).join('')}</div>
+    <div class="grid" data-css="grid-template-columns:repeat(${cols},minmax(0,1fr))">${panels(width, height).join('')}</div>
     ${s.totals?.finished && !s.totals.tokens ? '<p class="foot">This run counts no tokens before its end, for example because of --disable-tqdm.</p>' : ''}
     <ul class="reasons">${each(reasons, (r) => `<li class="${esc(r.level).toLowerCase()}"><b>${esc(r.level).toLowerCase()}</b>: ${esc(r.text)}</li>`)}</ul>
     ${s.failures?.length ? `<div class="scroll"><table><thead><tr><th scope="col">Cause</th><th scope="col">Requests</th><th scope="col">Last at</th><th scope="col" class="say">Last message</th></tr></thead><tbody>${each(s.failures, (f) => `<tr><td class="bad">✕ ${esc([f.cause, f.status || ''].join(' '))}</td><td>${count(f.count)}</td><td>${num(f.last_s)} s</td><td class="say">${esc(f.text)}</td></tr>`)}</tbody></table></div>` : ''}

@@ -1,6 +1,6 @@
 /* ---------- 1. verdict, conclusion and setup ---------- */
 const WORST = ['INVALID', 'DEGRADED', 'PREDICTED', 'NOT JUDGED', 'VALID'];
-const verdictOf = (run) => WORST.find((v) => run.levels.some((l) => l.verdict === v)) || 'VALID';
+const verdictOf = (run) => run.conclusion.verdict; // of the conclusion; the table has that of each level
 const badge = (v) => `<span class="badge ${WORST.includes(v) ? v.replace(' ', '-') : ''}">${{ VALID: '✓', PREDICTED: '≈', 'NOT JUDGED': '?' }[v] || '!'} ${esc(v)}</span>`;
 function header() {
   const run = first(), title = several() ? shown().map((r) => r.name).join(' · ') : [run.about.model || run.name, run.about.label].filter(Boolean).join(' · ');
@@ -26,7 +26,8 @@ function reasonList() {
     if (run.left_out) say({ level: 'NOTE', text: `${count(run.left_out)} more levels do not fit on this page; tacho report --format levels shows all levels` }, run, 'whole run');
   }
   const rank = (r) => ['INVALID', 'DEGRADED', 'NOTE'].indexOf(r.level), place = (r) => (r.where.length > 2 ? `${r.where.length} levels` : r.where.join(' and '));
-  const all = [...same.values()].sort((p, q) => rank(p) - rank(q));
+  const said = (r) => r.run.conclusion.text.some((s) => s.includes(r.text)); // the conclusion has its words
+  const all = [...same.values()].filter((r) => !said(r)).sort((p, q) => rank(p) - rank(q));
   const lines = all.map((r) => `<li class="${word(r)}"><b>${word(r)}</b> (${esc(several() ? `${r.run.name}, ` : '')}${esc(place(r))}${r.more ? `, last at ${esc(r.where.at(-1))}` : ''}): ${esc(r.text)}</li>`);
   const grave = Math.min(2, all.filter((r) => r.level !== 'NOTE').length); // the rest is one click away
   return `<ul class="reasons">${lines.slice(0, grave).join('')}</ul>`

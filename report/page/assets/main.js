@@ -100,7 +100,7 @@ if (nothing()) {
   header();
   for (const part of document.querySelectorAll('main section')) part.hidden = true;
 } else {
-  sweep('Throughput', () => 'Throughput', () => `Requests/s served${levelsShown().some((l) => l.good != null) ? ', and requests/s within the SLO' : ''}`, 'requests/s', [{ get: (l) => l.rps, label: 'served' }, { get: (l) => l.good, label: 'good', apart: true }], true);
+  sweep('Throughput', () => 'Throughput', () => `Requests/s served${levelsShown().some((l) => l.good != null) ? (several() ? ' · thin: within the SLO' : ', and requests/s within the SLO') : ''}`, 'requests/s', [{ get: (l) => l.rps, label: 'served' }, { get: (l) => l.good, label: 'good', apart: true }], true);
   LATENCIES.forEach(latencyOverLoad);
   pareto();
   LATENCIES.forEach(distribution);

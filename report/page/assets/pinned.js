@@ -37,7 +37,7 @@ function pinnedPanel() {
   return `<div class="pinned" role="group" aria-label="Pinned request"><div class="bar"><b>Request <code>${esc(q.name)}</code></b> ${q.error ? '<span class="failed">✕ failed</span>' : ''}<span class="controls"><a href="${esc(linkTo(l, q))}">Link</a>
     <button class="btn" data-pin="-1">Previous</button> <button class="btn" data-pin="1">Next</button> <button class="btn" data-unpin>Close</button></span></div>
     ${q.error ? `<p class="failed">${esc(q.error)}</p>` : ''}<dl>${each(facts, ([k, v]) => `<div><dt>${k}</dt><dd>${esc(v)}</dd></div>`)}</dl>
-    ${answer ? `<blockquote>${esc(answer)}</blockquote>` : '<p class="foot">The run keeps no texts of requests on this page.</p>'}</div>`;
+    ${answer ? `<blockquote>${esc(answer)}</blockquote><p class="foot">The prompt is not kept: the plan and its seed make it again.</p>` : '<p class="foot">Prompt and answer are not kept. --save-result --save-detailed keeps answers.</p>'}</div>`;
 }
 function pinMark(ctx, l, width, height) {
   const q = pinned?.q;
