@@ -13,11 +13,18 @@ import (
 // withSLO returns a run whose first two levels meet an SLO and whose third level misses
 // it.
 func withSLO() outcome.Run {
-	run := measured(about, requests(0, 120, 10, 0), requests(1, 120, 20, 0), requests(2, 180, 30, 0))
+	return judged(measured(about, requests(0, 120, 10, 0), requests(1, 120, 20, 0), requests(2, 180, 30, 0)))
+}
+
+// judged adds an SLO to a run. Its first two levels meet it, and the others miss it.
+func judged(run outcome.Run) outcome.Run {
 	for i := range run.Levels {
 		s := &run.Levels[i].Summary
 		s.Config.Goodput = []metric.SLO{{Metric: "ttft", LimitMillis: 100}}
-		share := []float64{1, 1, 0.5}[i]
+		share := 1.0
+		if i > 1 {
+			share = 0.5
+		}
 		s.Throughput.GoodPerS = new(share * s.Throughput.RequestsPerS)
 	}
 	return run
@@ -54,5 +61,41 @@ func TestRealPageMarksTheHeldLevel(t *testing.T) {
 	}
 	if text := eval[string](p, "document.querySelector('.answer').innerText"); !strings.HasPrefix(text, "Holds TTFT < 100 ms") && !strings.Contains(text, ": Holds TTFT < 100 ms") {
 		t.Errorf("the page says %q", text)
+	}
+}
+
+// TestRealBadgeIsOfTheConclusion checks that the verdict beside the conclusion is that of
+// the levels it rests on, and not that of an overloaded level above them.
+func TestRealBadgeIsOfTheConclusion(t *testing.T) {
+	run := judged(measured(about, requests(0, 120, 10, 0), requests(1, 120, 20, 0), requests(2, 180, 30, 0), requests(3, 240, 40, 0)))
+	for i, severity := range []metric.Severity{metric.Valid, metric.Valid, metric.Valid, metric.Degraded} {
+		run.Levels[i].Summary.Verdict = metric.Verdict{Severity: severity}
+		if severity == metric.Degraded {
+			run.Levels[i].Summary.Verdict.Reasons = []metric.Reason{{Code: metric.QueueGrowth, Severity: severity, Text: "the server did not keep up"}}
+		}
+	}
+	p := open(t, desk, "", run)
+	if got := eval[string](p, "document.querySelector('#top .badge').innerText"); got != "✓ VALID" {
+		t.Errorf("the badge is %q", got)
+	}
+	if got := eval[string](p, `document.querySelector('tr[data-pick="0:3"]').innerText`); !strings.Contains(got, "DEGRADED") {
+		t.Errorf("the row of the overloaded level: %q", got)
+	}
+	if got := eval[string](p, "document.querySelector('.reasons').innerText"); !strings.Contains(got, "the server did not keep up") {
+		t.Errorf("the reasons: %q", got)
+	}
+}
+
+// TestRealReasonOfTheHeadlineIsNotRepeated checks that the reasons of an INVALID run leave
+// out the words of its headline.
+func TestRealReasonOfTheHeadlineIsNotRepeated(t *testing.T) {
+	run := measured(about, requests(0, 40, 10, 0))
+	run.Levels[0].Summary.Verdict = metric.Verdict{Severity: metric.Invalid, Reasons: []metric.Reason{
+		{Code: "a", Severity: metric.Invalid, Text: "the clock moved"}, {Code: "b", Severity: metric.Invalid, Text: "the disk was full"},
+	}}
+	p := open(t, desk, "", run)
+	headline, reasons := eval[string](p, "document.querySelector('.answer').innerText"), eval[string](p, "[...document.querySelectorAll('.reasons')].map((e) => e.textContent).join()")
+	if !strings.Contains(headline, "the clock moved") || strings.Contains(reasons, "the clock moved") || !strings.Contains(reasons, "the disk was full") {
+		t.Errorf("headline %q, reasons %q", headline, reasons)
 	}
 }
