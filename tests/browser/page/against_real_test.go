@@ -22,7 +22,7 @@ func TestRealSentenceOnTwoRuns(t *testing.T) {
 			said[name] = text
 		}
 	}
-	for name, want := range map[string]string{"same": "mean TTFT without a significant difference", "slow": " × as long, ", "bare": " × as long (no test)"} {
+	for name, want := range map[string]string{"same": "mean TTFT without a significant difference", "slow": " × as long, ", "bare": " × as long (not tested)"} {
 		if !strings.Contains(said[name], want) {
 			t.Errorf("of %s the page says %q, want %q", name, said[name], want)
 		}
