@@ -64,8 +64,8 @@ func TestRealPageMarksTheHeldLevel(t *testing.T) {
 	}
 }
 
-// TestRealBadgeIsOfTheConclusion checks that the verdict beside the conclusion is that of
-// the levels it rests on, and not that of an overloaded level above them.
+// TestRealBadgeIsOfTheConclusion checks that the verdict beside the conclusion comes from
+// the levels it rests on, and not from an overloaded level above them.
 func TestRealBadgeIsOfTheConclusion(t *testing.T) {
 	run := judged(measured(about, requests(0, 120, 10, 0), requests(1, 120, 20, 0), requests(2, 180, 30, 0), requests(3, 240, 40, 0)))
 	for i, severity := range []metric.Severity{metric.Valid, metric.Valid, metric.Valid, metric.Degraded} {
