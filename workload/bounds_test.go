@@ -97,3 +97,19 @@ func TestSonnetIsBounded(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestBurstGPTIsBounded checks that the rows in memory are limited.
+func TestBurstGPTIsBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "b.csv")
+	if err := os.WriteFile(path, []byte("Timestamp,Model,Request tokens,Response tokens\n"+strings.Repeat("1,GPT-4,5,6\n", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Path: path, IDs: true, maxKept: 100 * rowCost}
+	if _, err := newBurstGPT(t.Context(), o); err != nil {
+		t.Error(err)
+	}
+	o.maxKept = 99 * rowCost
+	if _, err := newBurstGPT(t.Context(), o); err == nil || !strings.Contains(err.Error(), path+": more than 99 rows") {
+		t.Errorf("%v, want an error that names the file and the limit", err)
+	}
+}

@@ -242,6 +242,8 @@ func TestBurstGPTRows(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	requests(t, make1(t, "burstgpt", workload.Options{IDs: true, Path: path, Count: 9, Repeat: true}), 9)
+	// Prompts are prepared for the rows of the file, not for all requests.
+	requests(t, make1(t, "burstgpt", workload.Options{Path: path, Counter: &byWord{}, Count: 9}), 2)
 }
 
 func TestSpeculativeBenchmarks(t *testing.T) {

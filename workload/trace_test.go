@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/bounded"
 	"github.com/tacho-bench/tacho/workload"
 )
 
@@ -422,12 +423,15 @@ func FuzzTraceLine(f *testing.F) {
 			}
 		}
 		for _, o := range []workload.TraceOptions{{SkipBad: true, Limit: 3}, {Sessions: true, Limit: 3}} {
-			tryWorkload(t, k.kind, workload.Options{Path: path, Counter: &byWord{}, Trace: o, Count: 3, Output: workload.Fixed(2), Hub: "AI-MO/NuminaMath-CoT"})
+			// A length of a trace is at most 16 Mi tokens, and its prompt has some bytes for each.
+			bounded.Run(t, 3<<30, func() {
+				tryWorkload(t, k.kind, workload.Options{Path: path, Counter: &byWord{}, Trace: o, Count: 3, Output: workload.Fixed(2), Hub: "AI-MO/NuminaMath-CoT"})
+			})
 		}
 	})
 }
 
-// tryWorkload makes a workload from arbitrary file contents. It must not panic.
+// tryWorkload makes a workload from arbitrary file contents. It must not panic, and an error names the file.
 func tryWorkload(t *testing.T, kind string, o workload.Options) {
 	t.Helper()
 	k, err := workload.Find(kind)
@@ -436,6 +440,9 @@ func tryWorkload(t *testing.T, kind string, o workload.Options) {
 	}
 	w, err := k.New(t.Context(), o)
 	if err != nil {
+		if !strings.Contains(err.Error(), o.Path) {
+			t.Errorf("%s: the error does not name the file: %v", kind, err)
+		}
 		return
 	}
 	for i := range uint64(3) {

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tacho-bench/tacho/internal/bounded"
 )
 
 func TestEmbeddedProfiles(t *testing.T) {
@@ -111,10 +114,11 @@ func TestParseComplains(t *testing.T) {
 	}
 }
 
-// FuzzParse searches for a valid profile that makes the engine panic, lose a
-// request or never end.
+// FuzzParse searches for a profile that needs too much memory, or a valid profile
+// that makes the engine panic, lose a request or never end.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(minimal))
+	f.Add([]byte(aliases(20)))
 	for _, name := range Names() {
 		b, err := os.ReadFile(filepath.Join("..", "profiles", name+".yaml"))
 		if err != nil {
@@ -123,27 +127,44 @@ func FuzzParse(f *testing.F) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p, err := parse(b)
-		if err != nil {
+		if len(b) > 1<<16 {
 			return
 		}
-		var arrivals []Arrival
-		for i := range uint64(6) {
-			arrivals = append(arrivals, Arrival{
-				At:      time.Duration(i/2) * time.Second,
-				Request: Request{ID: i, Prompt: 1 + int(7*i), MaxNew: 1 + int(i), Output: int(i), Blocks: []uint64{1, 2, 3}},
-			})
-		}
-		traces, stats, err := Simulate(p, 1, arrivals)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, trace := range traces {
-			if trace.Err == nil && trace.Finish == "" {
-				t.Fatalf("request %d was lost: %+v", trace.ID, stats)
-			}
-		}
+		bounded.Run(t, 256<<20, func() { tryProfile(t, b) })
 	})
+}
+
+// aliases returns YAML whose list doubles n times.
+func aliases(n int) string {
+	text := "errors: {a0: &a0 [x, x]"
+	for i := range n {
+		text += fmt.Sprintf(", a%d: &a%d [*a%d, *a%d]", i+1, i+1, i, i)
+	}
+	return text + "}\n"
+}
+
+// tryProfile simulates some requests, if b is a valid profile.
+func tryProfile(t *testing.T, b []byte) {
+	p, err := parse(b)
+	if err != nil {
+		return
+	}
+	var arrivals []Arrival
+	for i := range uint64(6) {
+		arrivals = append(arrivals, Arrival{
+			At:      time.Duration(i/2) * time.Second,
+			Request: Request{ID: i, Prompt: 1 + int(7*i), MaxNew: 1 + int(i), Output: int(i), Blocks: []uint64{1, 2, 3}},
+		})
+	}
+	traces, stats, err := Simulate(p, 1, arrivals)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, trace := range traces {
+		if trace.Err == nil && trace.Finish == "" {
+			t.Fatalf("request %d was lost: %+v", trace.ID, stats)
+		}
+	}
 }
 
 // The profiles of modern engines reproduce the published measurements that their
