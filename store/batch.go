@@ -4,13 +4,15 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 )
 
 // A batch is a number of consecutive lines and their values.
 type batch[T any] struct {
-	lines   [][]byte
+	lines   [][]byte // until they are decoded
+	size    int      // bytes
 	values  []*T
 	errs    []error
 	decoded chan struct{} // closed when values and errs are set
@@ -20,6 +22,10 @@ type batch[T any] struct {
 // batchBytes is the approximate size of a batch: large enough that the handover costs little, and small
 // enough that the batches in progress need little memory.
 const batchBytes = 64 << 10
+
+// maxLine is the maximum length of a line. The longest record, with the most events and the longest text that backends
+// accept, is shorter.
+const maxLine = 128 << 20
 
 // inOrder decodes lines on all CPUs, because decoding is most of the work of reading a run, and passes
 // them to use in order until use returns false. An empty line has a nil value. An incomplete last line
@@ -31,9 +37,15 @@ func inOrder[T any](in *bufio.Reader, whole bool, decode func([]byte, *T) error,
 		defer close(batches)
 		for {
 			b := readBatch[T](in, whole)
+			long := b.size > 16*batchBytes
+			if long { // decode one at a time, because of the memory
+				b.decode(decode)
+			}
 			select {
 			case batches <- b:
-				go b.decode(decode)
+				if !long {
+					go b.decode(decode)
+				}
 			case <-enough:
 				return
 			}
@@ -68,16 +80,29 @@ func readBatch[T any](in *bufio.Reader, whole bool) *batch[T] {
 	n, b.failed = io.ReadFull(in, text)
 	text = text[:n]
 	if b.failed == nil {
-		var rest []byte // rest of the last line
-		rest, b.failed = in.ReadBytes('\n')
-		text = append(text, rest...)
+		text, b.failed = readRest(in, text)
 	}
+	b.size = len(text)
 	for line := range bytes.Lines(text) {
 		if whole || line[len(line)-1] == '\n' {
 			b.lines = append(b.lines, line)
 		}
 	}
 	return b
+}
+
+// readRest appends the rest of the last line to text.
+func readRest(in *bufio.Reader, text []byte) ([]byte, error) {
+	for begin := len(text); ; {
+		piece, err := in.ReadSlice('\n')
+		text = append(text, piece...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return text, err
+		}
+		if len(text)-begin > maxLine {
+			return text[:begin], fmt.Errorf("a line is longer than %d MiB", maxLine>>20)
+		}
+	}
 }
 
 func (b *batch[T]) decode(decode func([]byte, *T) error) {
@@ -88,5 +113,6 @@ func (b *batch[T]) decode(decode func([]byte, *T) error) {
 			b.errs[i] = decode(line, b.values[i])
 		}
 	}
+	b.lines = nil
 	close(b.decoded)
 }

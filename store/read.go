@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/atomicfile"
@@ -28,6 +29,7 @@ type Run struct {
 	Levels   []Level // in the order in which they began
 	Complete bool    // the run is complete and wrote its summary
 
+	places  map[int]int // position in Levels by index
 	damage  map[string]Damage
 	tallies tallies           // of the records read so far
 	pending map[string][]byte // bytes not yet in the files
@@ -43,20 +45,44 @@ type Damage struct {
 func Open(dir string) (*Run, error) { return open(dir, nil) }
 
 func open(dir string, pending map[string][]byte) (*Run, error) {
-	r := &Run{Dir: dir, damage: map[string]Damage{}, pending: pending}
+	r := &Run{Dir: dir, places: map[int]int{}, damage: map[string]Damage{}, pending: pending}
 	if err := r.readManifest(); err != nil {
 		return nil, err
 	}
 	_, err := os.Stat(filepath.Join(dir, SummaryFile))
 	r.Complete = err == nil
 	return r, eachLine(r, StagesFile, func(l *Level) error {
-		if i := r.level(l.Index); i >= 0 {
+		if i, known := r.places[l.Index]; known {
 			r.Levels[i] = *l
-		} else {
-			r.Levels = append(r.Levels, *l)
+			return nil
 		}
+		if len(r.Levels) == maxLevels {
+			return tooMany(r.file(StagesFile), maxLevels, "levels")
+		}
+		r.places[l.Index] = len(r.Levels)
+		r.Levels = append(r.Levels, *l)
 		return nil
 	})
+}
+
+// Limits of a run, so that a run from a stranger cannot exhaust the memory. A plan has at most 10,000 levels, and a
+// run of a day reads fewer metrics pages.
+const (
+	maxLevels  = 10_000
+	maxSamples = 1 << 20
+	maxText    = 16 << 20 // bytes of the manifest, and of a line that is not a record
+)
+
+// file returns the path of a file of the run.
+func (r *Run) file(name string) string { return filepath.Join(r.Dir, name) }
+
+// A limitError ends the reading of a file.
+type limitError struct{ text string }
+
+func (e *limitError) Error() string { return e.text }
+
+func tooMany(path string, most int, what string) error {
+	return &limitError{fmt.Sprintf("%s: more than %d %s: this is not a run of tacho", path, most, what)}
 }
 
 // Newest reads the runs in a directory without their records, the newest first.
@@ -75,12 +101,15 @@ func Newest(dir string) (runs []*Run) {
 }
 
 func (r *Run) readManifest() error {
-	path := filepath.Join(r.Dir, ManifestFile)
+	path := r.file(ManifestFile)
 	b, err := atomicfile.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s is not a run because %s is missing: name a directory in runs/", r.Dir, ManifestFile)
 	} else if err != nil {
 		return err
+	}
+	if len(b) > maxText {
+		return fmt.Errorf("%s is larger than %d MiB: this is not a run of tacho", path, maxText>>20)
 	}
 	var by struct { // fields of every format
 		Schema  int
@@ -105,15 +134,10 @@ func (r *Run) Limit() (sentence string, probe *int) {
 		Sentence string
 		Probe    *int
 	}
-	if b, err := atomicfile.Read(filepath.Join(r.Dir, LimitFile)); err == nil {
+	if b, err := atomicfile.Read(r.file(LimitFile)); err == nil {
 		_ = json.Unmarshal(b, &limit) // an unreadable file counts as missing
 	}
 	return limit.Sentence, limit.Probe
-}
-
-// level returns the index in Levels of the level with the given index, or -1 if unknown.
-func (r *Run) level(index int) int {
-	return slices.IndexFunc(r.Levels, func(l Level) bool { return l.Index == index })
 }
 
 // Records yields the finished requests of the run in the order in which they finished. Unreadable lines
@@ -122,7 +146,7 @@ func (r *Run) Records() iter.Seq2[*tacho.Record, error] {
 	return func(yield func(*tacho.Record, error) bool) {
 		r.tallies = tallies{}
 		err := eachLine(r, RecordsFile, func(rec *tacho.Record) error {
-			if r.level(rec.Stage) < 0 {
+			if _, known := r.places[rec.Stage]; !known {
 				return fmt.Errorf("a record belongs to the unknown level %d", rec.Stage)
 			}
 			r.tallies.add(rec)
@@ -139,8 +163,11 @@ func (r *Run) Records() iter.Seq2[*tacho.Record, error] {
 
 // Samples returns the values of the metrics pages, by stage index.
 func (r *Run) Samples() (map[int][]instrument.Sample, error) {
-	out := map[int][]instrument.Sample{}
+	out, n := map[int][]instrument.Sample{}, 0
 	err := eachLine(r, InstrumentsFile, func(s *reading) error {
+		if n++; n > maxSamples {
+			return tooMany(r.file(InstrumentsFile), maxSamples, "samples")
+		}
 		out[s.Stage] = append(out[s.Stage], s.Sample)
 		return nil
 	})
@@ -166,16 +193,39 @@ var errEnough = errors.New("enough")
 // decode decodes a line.
 func decode[T any](line []byte, v *T) error {
 	if rec, ok := any(v).(*tacho.Record); ok {
-		return recordjson.Decode(line, rec)
+		return cmp.Or(recordjson.Decode(line, rec), checkTimes(rec))
+	}
+	if len(line) > maxText {
+		return fmt.Errorf("longer than %d MiB", maxText>>20)
 	}
 	return json.Unmarshal(line, v)
 }
+
+// maxTime limits the times of a record, so that sums and differences of times cannot overflow. It is 36 years.
+const maxTime = time.Duration(1) << 60
+
+// checkTimes returns an error if a time is beyond maxTime.
+func checkTimes(r *tacho.Record) error {
+	for _, t := range []time.Duration{r.Due, r.Slot, r.Start, r.Conn, r.Sent, r.Wrote, r.Head, r.End, r.SentSlack, r.ClockMoved, r.ClockStep} {
+		if t.Abs() > maxTime {
+			return errFar
+		}
+	}
+	for i := range r.Events {
+		if r.Events[i].At.Abs() > maxTime {
+			return errFar
+		}
+	}
+	return nil
+}
+
+var errFar = fmt.Errorf("a time is more than %d years from the start of the level", maxTime/(365*24*time.Hour))
 
 // eachLine decodes the lines of a file, which may still be growing. If a line cannot be decoded, or use
 // rejects it, only this line is lost. An incomplete last line is being written, or was being written
 // when the process died. In a complete run it is damage.
 func eachLine[T any](r *Run, name string, use func(*T) error) error {
-	f, err := os.Open(filepath.Join(r.Dir, name))
+	f, err := atomicfile.Open(r.file(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
@@ -186,19 +236,27 @@ func eachLine[T any](r *Run, name string, use func(*T) error) error {
 	defer func() { r.damage[name] = damage }()
 	in := bufio.NewReaderSize(io.MultiReader(f, bytes.NewReader(r.pending[name])), 1<<16)
 	n := 0
-	return inOrder(in, r.Complete, decode[T], func(v *T, err error) bool {
+	var exceeded *limitError
+	err = inOrder(in, r.Complete, decode[T], func(v *T, err error) bool {
 		n++
 		if err == nil && v != nil {
 			err = use(v)
 		}
-		if errors.Is(err, errEnough) {
+		if errors.Is(err, errEnough) || errors.As(err, &exceeded) {
 			return false
 		}
 		if err != nil {
 			if damage.Lines++; damage.First == nil {
-				damage.First = fmt.Errorf("%s:%d: %w", filepath.Join(r.Dir, name), n, err)
+				damage.First = fmt.Errorf("%s:%d: %w", r.file(name), n, err)
 			}
 		}
 		return true
 	})
+	if exceeded != nil {
+		return exceeded
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.file(name), err)
+	}
+	return nil
 }

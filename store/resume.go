@@ -83,7 +83,7 @@ func keepLines(path string, keep func(stage int) bool) (err error) {
 	defer func() { _ = os.Remove(out.Name()) }() // already renamed if all went well
 	from, to := bufio.NewReaderSize(in, 1<<16), bufio.NewWriter(out)
 	for {
-		line, err := from.ReadBytes('\n')
+		line, err := readRest(from, nil)
 		if errors.Is(err, io.EOF) {
 			break // an incomplete line was being written
 		} else if err != nil {

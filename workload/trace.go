@@ -191,7 +191,7 @@ func (c *traceCursor) next() (traceRow, time.Duration, error) {
 		return row, t.scale(since - t.Window.From), nil
 	}
 	if err := c.lines.Err(); err != nil {
-		return traceRow{}, 0, fmt.Errorf("%s: %s: %w", c.format.name, c.Path, err)
+		return traceRow{}, 0, fmt.Errorf("%s: %w", c.format.name, err)
 	}
 	return traceRow{}, 0, io.EOF
 }

@@ -46,7 +46,7 @@ var layers = map[string]string{
 	"internal/sanitize":             "",
 	"internal/termtext":             "internal/sanitize",
 	"internal/wav":                  "",
-	"internal/recordjson":           ".",
+	"internal/recordjson":           ". internal/limit",
 	"internal/release":              "",
 	"internal/stress":               "",
 	"internal/style":                "",

@@ -76,20 +76,19 @@ func openKept(dir string, change func(*metric.Config) error) (*outcome.Run, erro
 
 // Summary reads the summary that a run wrote at its end, without its records.
 func Summary(dir string) (*outcome.Run, error) {
-	b, err := atomicfile.Read(filepath.Join(dir, store.SummaryFile))
+	path := filepath.Join(dir, store.SummaryFile)
+	b, err := atomicfile.Read(path)
 	if err != nil {
 		return nil, err
 	}
-	var document struct {
-		Runs []outcome.Run `json:"runs"`
+	runs, err := decodeRuns(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if err := json.Unmarshal(b, &document); err != nil {
-		return nil, fmt.Errorf("%s: %w", store.SummaryFile, err)
+	if len(runs) != 1 {
+		return nil, fmt.Errorf("%s has %d runs", path, len(runs))
 	}
-	if len(document.Runs) != 1 {
-		return nil, fmt.Errorf("%s has %d runs", store.SummaryFile, len(document.Runs))
-	}
-	return &document.Runs[0], nil
+	return &runs[0], nil
 }
 
 // sums holds the sums over the records of a level.

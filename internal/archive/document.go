@@ -3,6 +3,8 @@ package archive
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -161,6 +163,42 @@ func floats(items []any) []float64 {
 	return out
 }
 
+// Limits of JSON with runs. A level takes more memory than its text if it is empty. A plan has at most 10,000 levels, and a
+// level has about 2,000 values.
+const (
+	maxDocumentLevels = 10_000
+	maxDocumentValues = 4 << 20
+)
+
+var errTooLarge = errors.New("this is not a summary of tacho")
+
+// decodeRuns decodes the JSON output of tacho report.
+func decodeRuns(text []byte) ([]outcome.Run, error) {
+	if n := values(text); n > maxDocumentValues {
+		return nil, fmt.Errorf("more than %d million JSON values: %w", maxDocumentValues>>20, errTooLarge)
+	}
+	var parts struct {
+		Runs []struct {
+			Levels []json.RawMessage `json:"levels"`
+		} `json:"runs"`
+	}
+	if err := json.Unmarshal(text, &parts); err != nil {
+		return nil, err
+	}
+	levels := len(parts.Runs)
+	for _, run := range parts.Runs {
+		levels += len(run.Levels)
+	}
+	if levels > maxDocumentLevels {
+		return nil, fmt.Errorf("more than %d levels: %w", maxDocumentLevels, errTooLarge)
+	}
+	var document struct {
+		Runs []outcome.Run `json:"runs"`
+	}
+	err := json.Unmarshal(text, &document)
+	return document.Runs, err
+}
+
 // documentKind is the JSON output of tacho report: the outcomes themselves.
 var documentKind = Kind{
 	Name: "tacho", Doc: "JSON of tacho report; bench --save-result is vllm's",
@@ -168,14 +206,14 @@ var documentKind = Kind{
 		if !bytes.Contains(f.bytes[:min(len(f.bytes), 4096)], []byte(`"runs"`)) {
 			return nil, nil
 		}
-		var document struct {
-			Runs []outcome.Run `json:"runs"`
-		}
-		if json.Unmarshal(f.bytes, &document) != nil {
+		runs, err := decodeRuns(f.bytes)
+		if errors.Is(err, errTooLarge) {
+			return nil, err
+		} else if err != nil {
 			return nil, nil
 		}
 		var out []entry
-		for _, run := range document.Runs {
+		for _, run := range runs {
 			if !strings.HasPrefix(run.Tool, "tacho") {
 				return nil, nil
 			}

@@ -1,16 +1,21 @@
 package archive_test
 
 import (
+	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/archive"
+	"github.com/tacho-bench/tacho/internal/bounded"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/report"
+	"github.com/tacho-bench/tacho/store"
 )
 
 // testdata contains results of other tools for runs against tacho sim, as described in its README. The
@@ -276,5 +281,55 @@ func TestManyValuesAreRefused(t *testing.T) {
 	}
 	if _, err := archive.All(path, nil); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "16 million") {
 		t.Errorf("%v, want an error that names the file and the limit", err)
+	}
+}
+
+// JSON of tacho with more levels or values than any run is an error that names the file.
+func TestDocumentIsBounded(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"runs":[{"tool":"tacho","levels":[` + strings.Repeat("{},", 10_000) + `{}]}]}`:          "more than 10000 levels",
+		`{"runs":[` + strings.Repeat("{},", 10_001) + `{}]}`:                                      "more than 10000 levels",
+		`{"runs":[{"tool":"tacho","notes":[` + strings.Repeat("{},", 4<<20) + `{}]}]}`:            "more than 4 million JSON values",
+		`{"runs":[{"tool":"tacho","levels":[{"summary":{"dists":[` + strings.Repeat("[],", 4<<20): "more than 4 million JSON values",
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, store.SummaryFile)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		bounded.Run(t, 512<<20, func() {
+			_, err := archive.All(path, nil)
+			_, err2 := archive.Summary(dir)
+			for _, err := range []error{err, err2} {
+				if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), want) {
+					t.Errorf("%v, want the file and %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+// Times of requests that are not numbers of this world do not overflow.
+func TestTimesOfRequestsAreBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.json")
+	text := `{"model_id":"m","request_throughput":1,"duration":1e300,"completed":2,"ttfts":[1e308,1],"itls":[[1e308,1e308],[-1e308]],"input_lens":[1,1],"output_lens":[3,2],"start_times":[-1e308,1e308]}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run, err := archive.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := range run.Levels[0].Records() {
+		for _, at := range []time.Duration{r.Due, r.First(), r.End} {
+			if at < -2e18 || at > 2e18 {
+				t.Errorf("%v", at)
+			}
+		}
+	}
+	for _, f := range report.Formats {
+		if err := f.Render(io.Discard, &report.Report{Runs: []outcome.Run{*run}}); err != nil {
+			t.Errorf("%s: %v", f.Name, err)
+		}
 	}
 }

@@ -228,7 +228,7 @@ type told struct {
 
 // record converts the request. Unknown timestamps are Never.
 func (t *told) record(i int) *tacho.Record {
-	at := func(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
+	at := func(s float64) time.Duration { return time.Duration(math.Round(within(s) * 1e9)) }
 	r := &tacho.Record{Session: uint64(i), Input: t.input, Output: t.output, OutputFrom: tacho.FromUsage}
 	r.Timeline = tacho.NewTimeline(at(t.start))
 	r.Sent = r.Due
@@ -250,6 +250,15 @@ func (t *told) record(i int) *tacho.Record {
 		r.Output, r.OutputFrom = 0, ""
 	}
 	return r
+}
+
+// within limits a time to 30 years, so that sums and differences of times cannot overflow. A time that is no number is 0.
+func within(seconds float64) float64 {
+	const most = 1e9
+	if math.IsNaN(seconds) {
+		return 0
+	}
+	return min(max(seconds, -most), most)
 }
 
 // recordsOf yields the records of requests, one at a time.

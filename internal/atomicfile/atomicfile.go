@@ -47,18 +47,33 @@ func ReadShort(path string) ([]byte, error) { return read(path, maxShort) }
 // ReadOnce reads a key or another secret of at most 1 MiB. The path may be a pipe.
 func ReadOnce(path string) ([]byte, error) { return readUpTo(path, maxShort) }
 
-// read rejects pipes and devices because they may never end.
 func read(path string, most int64) ([]byte, error) {
+	if err := ends(path); err != nil {
+		return nil, err
+	}
+	return readUpTo(path, most)
+}
+
+// Open opens a file for reading. Like Read, it rejects pipes and devices.
+func Open(path string) (*os.File, error) {
+	if err := ends(path); err != nil {
+		return nil, err
+	}
+	return os.Open(path)
+}
+
+// ends rejects pipes and devices because they may never end.
+func ends(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil, err
+		return err
 	case info.Mode()&fs.ModeDevice != 0:
-		return nil, fmt.Errorf("%s is a device: name a file", path)
+		return fmt.Errorf("%s is a device: name a file", path)
 	case info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0:
-		return nil, fmt.Errorf("%s is a pipe: save its output to a file and name the file", path)
+		return fmt.Errorf("%s is a pipe: save its output to a file and name the file", path)
 	}
-	return readUpTo(path, most)
+	return nil
 }
 
 func readUpTo(path string, most int64) ([]byte, error) {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/limit"
 )
 
 // Events are tacho.Events stored in columns. Columns with only default values are left out, so a stream of a thousand
@@ -132,6 +133,9 @@ func (es *Events) read(b []byte) error {
 		return fmt.Errorf("events: %w", err)
 	}
 	times := columns.named("at_ns") // the first is absolute, the others are gaps
+	if len(times) > limit.Events {
+		return fmt.Errorf("events: more than %d", limit.Events)
+	}
 	*es = make(Events, len(times))
 	at := time.Duration(0)
 	for i, gap := range times {
@@ -193,6 +197,9 @@ func (cs columns) named(name string) []int64 {
 	return nil
 }
 
+// mostColumns is the number of columns of events.
+const mostColumns = 6
+
 // readColumns reads a compact object whose values are lists of whole numbers.
 func readColumns(b []byte) (columns, error) {
 	rest, begun := bytes.CutPrefix(b, []byte("{"))
@@ -201,7 +208,11 @@ func readColumns(b []byte) (columns, error) {
 		return nil, errors.New("not columns of numbers")
 	}
 	out := make(columns, 0, 4)
-	numbers := make([]int64, 0, bytes.Count(rest, []byte(","))+1) // capacity for all columns
+	count := bytes.Count(rest, []byte(",")) + 1
+	if count > mostColumns*limit.Events {
+		return nil, fmt.Errorf("more than %d numbers", mostColumns*limit.Events)
+	}
+	numbers := make([]int64, 0, count) // capacity for all columns
 	for more := len(rest) > 0; more; {
 		name, after, named := memberName(rest)
 		list, opened := bytes.CutPrefix(after, []byte("["))

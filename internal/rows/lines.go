@@ -56,7 +56,7 @@ func (l *Lines) read() []byte {
 	l.number++
 	line, err := l.buf.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
-		l.err = err
+		l.fail(err)
 		return line
 	}
 	l.long = append(l.long[:0], line...)
@@ -67,8 +67,15 @@ func (l *Lines) read() []byte {
 		}
 		l.long = append(l.long, line...)
 	}
-	l.err = err
+	l.fail(err)
 	return l.long
+}
+
+// fail ends the reading, if err is not nil. The error names the file.
+func (l *Lines) fail(err error) {
+	if l.err = err; err != nil && !errors.Is(err, io.EOF) {
+		l.err = fmt.Errorf("%s: %w", l.path, err)
+	}
 }
 
 // All iterates over the remaining lines.
@@ -121,7 +128,7 @@ func ReadText(path string, most int) (text string, cut bool, err error) {
 	defer func() { _ = f.Close() }()
 	var b strings.Builder
 	if _, err := io.Copy(&b, io.LimitReader(f, int64(most)+1)); err != nil {
-		return "", false, err
+		return "", false, fmt.Errorf("%s: %w", path, err)
 	}
 	if text = b.String(); len(text) > most {
 		text, cut = text[:most], true

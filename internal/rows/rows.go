@@ -162,7 +162,7 @@ func isList(path string) (bool, error) {
 		if errors.Is(err, io.EOF) {
 			return false, fmt.Errorf("%s is empty", path)
 		} else if err != nil {
-			return false, err
+			return false, fmt.Errorf("%s: %w", path, err)
 		}
 		if !strings.ContainsRune(" \t\r\n", rune(c)) {
 			return c == '[', nil

@@ -110,13 +110,17 @@ func roundWidth(d time.Duration) time.Duration {
 	}
 }
 
+// maxSeconds limits the time that a level covers. Results of other tools may contain any number.
+const maxSeconds = 1e9
+
 // newGatherer returns a gatherer for a level. A bin is about one second long; short
 // levels have shorter bins.
 func newGatherer(l *outcome.Level, limits limits) *gatherer {
 	s := &l.Summary
-	n := min(max(int(math.Round(s.DurationS)), 24), limits.bins, max(s.Requests/perBin, leastBins))
-	width := roundWidth(time.Duration(s.DurationS*1e9)/time.Duration(n) + 1)
-	n = int(time.Duration(s.DurationS*1e9)/width) + 1
+	seconds := min(max(s.DurationS, 0), maxSeconds)
+	n := min(max(int(math.Round(seconds)), 24), limits.bins, max(s.Requests/perBin, leastBins))
+	width := roundWidth(time.Duration(seconds*1e9)/time.Duration(n) + 1)
+	n = int(time.Duration(seconds*1e9)/width) + 1
 	g := &gatherer{level: l, curves: make([]curveGatherer, len(curveMetrics)), bins: make([]bin, n), rows: rowSampler{budget: limits.rows, stride: 1, worst: make([]worst, n)}}
 	g.width = width
 	g.length = newLengths(s)
