@@ -25,11 +25,14 @@ func (r *reader) parquet() (err error) {
 	}()
 	rows := parquet.NewGenericReader[any](file)
 	defer func() { _ = rows.Close() }()
-	buf := make([]any, 64)
+	buf := make([]any, 8) // each up to maxLine
 	for n := 0; ; {
 		got, err := rows.Read(buf)
 		for _, v := range buf[:got] {
 			n++
+			if sizeOf(v) > maxLine {
+				return fmt.Errorf("%s: row %d: longer than %d MiB: shorten or remove it", r.path, n, maxLine>>20)
+			}
 			text, err := json.Marshal(markBytes(v))
 			if err != nil {
 				return fmt.Errorf("%s: row %d: %w", r.path, n, err)
@@ -67,20 +70,7 @@ func openParquet(path string) (f *os.File, file *parquet.File, err error) {
 	if file, err = parquet.OpenFile(f, info.Size()); err != nil {
 		return f, nil, err
 	}
-	return f, file, checkRows(file)
-}
-
-// checkRows rejects files with rows too large for the memory.
-func checkRows(file *parquet.File) error {
-	for _, group := range file.Metadata().RowGroups {
-		for i := range group.Columns {
-			size := group.Columns[i].MetaData.TotalUncompressedSize
-			if size/max(group.NumRows, 1) > maxLine {
-				return fmt.Errorf("rows are larger than %d MiB: shorten them, or remove the column", maxLine>>20)
-			}
-		}
-	}
-	return nil
+	return f, file, checkRows(f, file, info.Size())
 }
 
 // markBytes converts binary file contents, which the library returns as strings, to bytes, so JSON encodes them in

@@ -3,6 +3,7 @@ package rows
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,10 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/tacho-bench/tacho/internal/bounded"
 )
 
 // A value that is too long is an error in every format.
@@ -38,6 +43,62 @@ func TestRowsAreBounded(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, want)
 		}
 	}
+}
+
+// Encodings of Parquet repeat a value for a few bytes. A list of many values is refused, also if the file's metadata hides
+// their number.
+func TestParquetBombs(t *testing.T) {
+	type row struct {
+		List []string `parquet:"list,list,dict"`
+	}
+	dir := t.TempDir()
+	write := func(name string, pageSize int, list []string) string {
+		path := filepath.Join(dir, name)
+		if err := parquet.WriteFile(path, []row{{list}}, parquet.Compression(&parquet.Zstd), parquet.PageBufferSize(pageSize)); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	fine := write("fine.parquet", 1<<20, make([]string, 1000))
+	list := write("list.parquet", 1<<20, make([]string, maxListValues+2))
+	page := write("page.parquet", 1<<30, make([]string, maxPageValues+1))
+	for path, want := range map[string]string{fine: "", list: "values in the lists", page: "a page has more than"} {
+		for _, path := range []string{path, hidden(t, path)} {
+			bounded.Run(t, 256<<20, func() {
+				err := Each(path, &Bad{}, func(json.RawMessage) error { return nil })
+				if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), want)) {
+					t.Errorf("%v, want %s and %q", err, path, want)
+				}
+			})
+		}
+	}
+}
+
+// hidden writes a copy of a Parquet file whose metadata says that a column has one value.
+func hidden(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const tail = 8 // the length of the metadata, and PAR1
+	begin := len(b) - tail - int(binary.LittleEndian.Uint32(b[len(b)-tail:]))
+	var meta format.FileMetaData
+	if err := thrift.Unmarshal(new(thrift.CompactProtocol), b[begin:len(b)-tail], &meta); err != nil {
+		t.Fatal(err)
+	}
+	meta.RowGroups[0].Columns[0].MetaData.NumValues = 1
+	text, err := thrift.Marshal(new(thrift.CompactProtocol), &meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := append(b[:begin:begin], text...)
+	out = append(binary.LittleEndian.AppendUint32(out, uint32(len(text))), "PAR1"...)
+	to := strings.TrimSuffix(path, ".parquet") + "-hidden.parquet"
+	if err := os.WriteFile(to, out, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return to
 }
 
 // A file contains the same rows in every format, compressed or not, and each stored row can be read again.
