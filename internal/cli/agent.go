@@ -29,6 +29,7 @@ type agentFlags struct {
 	cluster.AgentOptions
 	limit string
 	wait  plan.Seconds
+	alone plan.Seconds
 	child bool
 }
 
@@ -69,6 +70,7 @@ of the NATS server, if the agent itself has to authenticate there (--creds,
 	fs.StringVar(&f.Name, "name", "", "name of this agent in the report (default: host name)")
 	fs.StringVar(&f.Spool, "spool", "", "directory for records not sent yet (default: in the user's cache)")
 	fs.StringVar(&f.limit, "spool-limit", "4GiB", "maximum size of the spool, with suffix K, M or G")
+	fs.TextVar(&f.alone, "orphan-timeout", plan.Seconds(cluster.DefaultOrphanTimeout.Seconds()), "stop the load if no coordinator was heard for this long, in seconds")
 	fs.BoolVar(&f.Once, "once", false, "exit after the first run; if its coordinator dies, wait 15 minutes for a new one")
 	fs.BoolVar(&f.child, childFlag, false, "stop when standard input is closed by the parent process")
 	_ = fs.MarkHidden(childFlag) // the flag exists
@@ -112,6 +114,9 @@ func (f *agentFlags) check() error {
 			return fmt.Errorf("--trust: %w", err)
 		}
 	}
+	if f.alone.Duration() < cluster.MinOrphanTimeout {
+		return fmt.Errorf("--orphan-timeout: want at least %v", cluster.MinOrphanTimeout)
+	}
 	var err error
 	if f.SpoolLimit, err = parseBytes(f.limit); err != nil {
 		return fmt.Errorf("--spool-limit: %w", err)
@@ -136,7 +141,7 @@ func (f *agentFlags) run(ctx context.Context, env *Env) error {
 		return usage(err)
 	}
 	engine.Tune()
-	f.JoinWait = f.wait.Duration()
+	f.JoinWait, f.OrphanTimeout = f.wait.Duration(), f.alone.Duration()
 	f.Access.Name, f.Version = "tacho agent "+f.Name, bench.Build()
 	f.Env = func() run.Env {
 		return run.Env{

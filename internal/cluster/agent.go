@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -39,7 +40,8 @@ type AgentOptions struct {
 	Joined     func(key string) // called with the agent's public key after joining; may be nil
 	Once       bool             // exit when the run ends
 
-	JoinWait time.Duration // how long to wait for NATS
+	JoinWait      time.Duration // how long to wait for NATS
+	OrphanTimeout time.Duration // how long to send the load of a silent coordinator; 0 means DefaultOrphanTimeout
 }
 
 // An agent works for one coordinator at a time.
@@ -74,8 +76,15 @@ type agent struct {
 	stopping    bool                // the agent is stopping and accepts no work
 }
 
-// coordinatorTimeout is how long an agent waits for a silent coordinator.
+// coordinatorTimeout is how long an agent without load waits for a silent coordinator.
 const coordinatorTimeout = 30 * time.Second
+
+// DefaultOrphanTimeout is how long an agent sends the load of a silent coordinator, which may restart, or be connected
+// to NATS again. After this time without NATS a coordinator ends, too.
+const DefaultOrphanTimeout = natsLimit
+
+// MinOrphanTimeout is the shortest OrphanTimeout. A coordinator is heard every five seconds.
+const MinOrphanTimeout = coordinatorTimeout / 2
 
 // onceTimeout is how long an agent with Once waits for a restarted coordinator. Kubernetes may
 // need this long to start a pod on another node, and the agent may have the only copy of
@@ -416,6 +425,8 @@ func (a *agent) tick() {
 	case time.Since(a.lastHeard) > coordinatorTimeout && !a.sending():
 		a.abandonCoordinator()
 		return
+	case time.Since(a.lastHeard) > cmp.Or(a.OrphanTimeout, DefaultOrphanTimeout):
+		a.stopOrphans()
 	}
 	beats := []heartbeat{{}}
 	for _, w := range a.shares {
@@ -423,6 +434,17 @@ func (a *agent) tick() {
 	}
 	for _, b := range beats {
 		_ = a.publishHeartbeat(a.run, b) // the next heartbeat follows soon
+	}
+}
+
+// stopOrphans ends the running shares, because no coordinator can stop them any more. A coordinator that continues the
+// run gives the rest of the shares to its agents again.
+func (a *agent) stopOrphans() {
+	for _, w := range a.shares {
+		if w.status().State == stateRunning && w.orphaned.CompareAndSwap(false, true) {
+			a.Say(fmt.Sprintf("No coordinator was heard for %v: the load stops. Finished records are kept for %v.", cmp.Or(a.OrphanTimeout, DefaultOrphanTimeout), retention))
+			w.stopEarly()
+		}
 	}
 }
 

@@ -139,12 +139,13 @@ type heartbeat struct {
 type finalMessage struct {
 	Client     *metric.Client  `json:"client,omitempty"`
 	Reasons    []metric.Reason `json:"known,omitempty"`
-	Error      string          `json:"error,omitempty"`   // why the share ended early
-	Died       bool            `json:"cut,omitempty"`     // the agent died; a later process delivered its finished records
-	Stopped    bool            `json:"left,omitempty"`    // the agent was stopped before the share was complete
-	SpoolError string          `json:"full,omitempty"`    // why records waited in memory
-	Lost       int             `json:"lost,omitempty"`    // records dropped because disk and memory were full
-	MaxPending int64           `json:"waiting,omitempty"` // maximum number of undelivered bytes
+	Error      string          `json:"error,omitempty"`    // why the share ended early
+	Died       bool            `json:"cut,omitempty"`      // the agent died; a later process delivered its finished records
+	Stopped    bool            `json:"left,omitempty"`     // the agent stopped before the share was complete
+	Orphaned   bool            `json:"orphaned,omitempty"` // it stopped because no coordinator was heard, and can continue
+	SpoolError string          `json:"full,omitempty"`     // why records waited in memory
+	Lost       int             `json:"lost,omitempty"`     // records dropped because disk and memory were full
+	MaxPending int64           `json:"waiting,omitempty"`  // maximum number of undelivered bytes
 }
 
 const (

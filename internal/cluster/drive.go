@@ -429,6 +429,8 @@ func (c *Coordinator) findLost(ctx context.Context, l *levelRun) {
 		switch {
 		case s.lossReason != "" || !died && (s.ended || s.member.silence() < c.Timeout && !s.rejected.Load() && !s.member.hasStopped()):
 			continue
+		case died && s.final.Orphaned:
+			s.lossReason = "it stopped without a coordinator"
 		case died && s.final.Stopped:
 			s.lossReason = "it was stopped"
 		case died:
@@ -442,7 +444,7 @@ func (c *Coordinator) findLost(ctx context.Context, l *levelRun) {
 		default:
 			s.lossReason = fmt.Sprintf("no message for %v", c.Timeout)
 		}
-		s.member.lost, l.unsaved = true, true
+		s.member.lost, l.unsaved = s.member.lost || !s.final.Orphaned, true
 		c.Say(fmt.Sprintf("Agent %s (%s) is lost: %s.", s.member.Name, s.member.Host, s.lossReason))
 		if c.reassigns() && ctx.Err() == nil {
 			c.takeOver(ctx, l, s)

@@ -177,6 +177,7 @@ type field struct {
 	target  string
 	truth   string
 	spool   string // disk limit of an agent's spool
+	orphan  string // seconds that an agent sends the load of a silent coordinator
 }
 
 // here returns a field on this machine. Each machine has its own loopback address, so other
@@ -352,7 +353,7 @@ func (f *field) answer(n int) {
 func (f *field) agent(name string) *process {
 	f.t.Helper()
 	p := f.start(name, "tacho", "agent", "--join", f.natsURL, "--name", name, "--allow-target", f.target,
-		"--spool", filepath.Join(f.dir, "spool", name), "--spool-limit", cmp.Or(f.spool, "1G"))
+		"--spool", filepath.Join(f.dir, "spool", name), "--spool-limit", cmp.Or(f.spool, "1G"), "--orphan-timeout", cmp.Or(f.orphan, "600"))
 	p.await(f.t, "is ready")
 	return p
 }

@@ -12,7 +12,12 @@ import (
 // first requests.
 func newReadyField(t *testing.T, within func(string) (string, []string), agents int) (*field, []*process, []*process) {
 	t.Helper()
-	f := newField(t, within)
+	return newField(t, within).ready(agents)
+}
+
+// ready starts NATS, a server and agents.
+func (f *field) ready(agents int) (*field, []*process, []*process) {
+	f.t.Helper()
 	nodes := f.nats()
 	f.serve()
 	var all []*process
@@ -56,6 +61,23 @@ func killCoordinatorLong(t *testing.T, within func(string) (string, []string)) {
 		a.await(t, "The coordinator does not answer")
 	}
 	f.end(f.resume(), "coordinator-restarted")
+	f.complete()
+}
+
+// Agents whose coordinator was killed stop the load. The next coordinator has them send the rest.
+func killCoordinatorForGood(t *testing.T, within func(string) (string, []string)) {
+	f := newField(t, within)
+	f.orphan = "15"
+	_, _, all := f.ready(2)
+	first := f.bench(2)
+	f.awaitKept()
+	f.awaitWaiting(requests - before)
+	first.kill()
+	for _, a := range all {
+		a.await(t, "No coordinator was heard for 15s: the load stops")
+	}
+	f.awaitWaiting(0) // the agents cancel the requests that wait
+	f.end(f.resume(), "coordinator-restarted", "it stopped without a coordinator")
 	f.complete()
 }
 
@@ -149,14 +171,14 @@ func killNode(t *testing.T, within func(string) (string, []string)) {
 
 // killing lists the ways to kill a part of a cluster during a run.
 var killing = map[string]func(*testing.T, func(string) (string, []string)){
-	"coordinator": killCoordinator, "coordinator for long": killCoordinatorLong, "coordinator with NATS": killCoordinatorWithNATS,
+	"coordinator": killCoordinator, "coordinator for long": killCoordinatorLong, "coordinator for good": killCoordinatorForGood, "coordinator with NATS": killCoordinatorWithNATS,
 	"agent": killAgent, "agent that comes back": killAgentAndStart, "NATS": killNode,
 }
 
 // Killing a process during a run loses or duplicates no finished request, by the simulator's
 // log. Slow cases run in namespaces only.
 func TestRealKilledProcesses(t *testing.T) {
-	for _, name := range []string{"coordinator", "coordinator with NATS", "agent that comes back", "NATS"} {
+	for _, name := range []string{"coordinator", "coordinator for good", "coordinator with NATS", "agent that comes back", "NATS"} {
 		t.Run(name, func(t *testing.T) { killing[name](t, here()) })
 	}
 }

@@ -28,8 +28,9 @@ type localShare struct {
 	done        chan struct{}
 	totals      live.Totals // total of all heartbeats
 
-	discarded    atomic.Bool // its records are not needed any more
-	agentStopped atomic.Bool // the agent was stopped
+	discarded   atomic.Bool // its records are not needed any more
+	interrupted atomic.Bool // the agent was stopped, or orphaned
+	orphaned    atomic.Bool // no coordinator was heard for too long
 
 	mu             sync.Mutex
 	current        string // one of the states
@@ -101,7 +102,7 @@ func (a *agent) runShare(ctx, load context.Context, w *localShare) {
 	go func() { handed <- w.uplink.run(ctx) }()
 	client, known, err := a.sendShare(load, w)
 	_ = w.spool.Close()
-	left := load.Err() != nil && w.agentStopped.Load()
+	left := load.Err() != nil && w.interrupted.Load()
 	switch {
 	case left:
 		err = errAgentStopped
@@ -118,7 +119,8 @@ func (a *agent) runShare(ctx, load context.Context, w *localShare) {
 	if spooled.firstDiskErr != nil {
 		last.SpoolError = spooled.firstDiskErr.Error()
 	}
-	if last.Stopped = left; err != nil && !left {
+	last.Stopped, last.Orphaned = left, left && w.orphaned.Load()
+	if err != nil && !left {
 		last.Error = err.Error()
 	}
 	if bad := w.uplink.sendFinal(ctx, last); bad != nil {
@@ -140,10 +142,10 @@ func (a *agent) keepUndelivered(w *localShare, err error) {
 
 var errAgentStopped = errors.New("the agent was stopped")
 
-// stopEarly ends sending because the agent is stopped. Canceled requests are not recorded, so
+// stopEarly ends sending because the agent is stopped or has no coordinator. Canceled requests are not recorded, so
 // another agent may send them.
 func (w *localShare) stopEarly() {
-	w.agentStopped.Store(true)
+	w.interrupted.Store(true)
 	w.spool.dropCanceled()
 	w.stop()
 }

@@ -126,13 +126,13 @@ func (c *Coordinator) finishTakeover(ctx context.Context, l *levelRun, t takeove
 }
 
 // leastBusy returns the agent with the fewest shares that has not failed with this part
-// before, or nil.
+// before, or nil. An agent whose coordinator was silent has not failed.
 func (l *levelRun) leastBusy(k int) *member {
 	var best *member
 	least := 0
 	for _, s := range l.shares {
-		failed := func(other *share) bool { return other.member == s.member && other.part == k && other.lossReason != "" }
-		if s.lossReason != "" || s.member.lost || s.member.hasStopped() || slices.ContainsFunc(l.shares, failed) {
+		failed := func(other *share) bool { return other.member == s.member && other.part == k && other.isLost() }
+		if s.isLost() || s.member.lost || s.member.hasStopped() || slices.ContainsFunc(l.shares, failed) {
 			continue
 		}
 		busy := 0
@@ -147,3 +147,6 @@ func (l *levelRun) leastBusy(k int) *member {
 	}
 	return best
 }
+
+// isLost reports whether the agent cannot send the share any more.
+func (s *share) isLost() bool { return s.lossReason != "" && !s.final.Orphaned }
