@@ -126,6 +126,9 @@ func sumUp(kept *store.Run, change func(*metric.Config) error) (map[int]*sums, e
 func readLevel(kept *store.Run, i int, s *sums, samples []instrument.Sample, change func(*metric.Config) error) (*outcome.Level, error) {
 	stage := &kept.Levels[i]
 	c := stage.Config
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(kept.Dir, store.StagesFile), err)
+	}
 	// Only the last level of a run can be incomplete.
 	c.Interrupted = c.Interrupted || !kept.Complete && i == len(kept.Levels)-1 && !stage.Complete()
 	if err := change(&c); err != nil {
