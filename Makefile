@@ -293,6 +293,28 @@ $(PEERS)/%/bin/python: $(VLLM)
 dialects: $(VLLM) $(PEERS)/aiperf/bin/python $(PEERS)/guidellm/bin/python $(PEERS)/sglang/bin/python
 	VLLM=$(CURDIR)/$(VLLM) go test ./metric -run TestDialects -count 1 -dialects
 
+PARSERS := .cache/parsers
+INFERENCE_PERF := inference-perf==0.7.0
+
+# Each tool alone, with what its argument parser needs: torch, transformers and HTTP clients come as stubs (testdata/parsers.py).
+# inference-perf asks for Python 3.12, and its parser works with 3.11, too.
+$(PARSERS)/%/bin/python:
+	rm -rf $(PARSERS)/$* && python3 -m venv $(PARSERS)/$*
+	case $* in \
+		sglang) needs='numpy tqdm requests aiohttp msgspec orjson' tool=$(SGLANG) ;; \
+		guidellm-0.3) needs='click<8.2 pydantic pydantic-settings pyyaml rich loguru' tool=guidellm==0.3.0 ;; \
+		guidellm) needs='click pydantic pydantic-settings pyyaml rich loguru typing_extensions eval_type_backport more-itertools uvloop' tool=$(GUIDELLM) ;; \
+		aiperf) needs='cyclopts<5 pydantic pydantic-settings ruamel.yaml<0.19 orjson rich<15 msgspec jinja2 numpy aiofiles psutil pyzmq' tool=$(AIPERF) ;; \
+		genai-bench) needs='click pydantic rich tenacity pandas' tool=genai-bench==0.0.5 ;; \
+		inference-perf) needs='pydantic pyyaml' tool=$(INFERENCE_PERF) ;; \
+	esac; \
+	nice $@ -m pip install -q --no-cache-dir $$needs && nice $@ -m pip install -q --no-cache-dir --no-deps --ignore-requires-python $$tool || { rm -rf $(PARSERS)/$*; exit 1; }
+
+## test-moving: the rows of docs/moving.md against the argument parsers of SGLang, GuideLLM, AIPerf, genai-bench and inference-perf (900 MB in .cache; ARGS=-update stores their flags)
+.PHONY: test-moving
+test-moving: $(foreach tool,sglang guidellm-0.3 guidellm aiperf genai-bench inference-perf,$(PARSERS)/$(tool)/bin/python)
+	PARSERS=$(CURDIR)/$(PARSERS) go test -tags oracle -run TestOracleMoving -count 1 -timeout 20m -v ./internal/cli $(ARGS)
+
 PAIRS ?= 100
 FROM ?= 20000
 

@@ -40,6 +40,9 @@ const EnvironmentDoc = environmentDoc
 // Untranslated are flags of other tools with advice.
 var Untranslated = untranslated
 
+// AdviceFor returns tacho's way for a flag of another tool.
+var AdviceFor = adviceFor
+
 // ForeignNames returns the flags of other tools that tacho translates, and the
 // flags of tacho that replace them.
 func ForeignNames() (theirs, ours []string) {

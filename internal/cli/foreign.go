@@ -34,10 +34,11 @@ func meantCommand(word string, names []string) string {
 // meantFlag returns a hint for an unknown flag of cmd, or an empty string if no
 // flag is similar.
 func meantFlag(cmd *cobra.Command, name string, all []string) string {
-	if advice := untranslated[name]; advice != "" && cmd.Flags().Lookup("base-url") != nil {
+	advice, nearest := adviceFor(name), spelling.Nearest(name, all)
+	switch {
+	case advice != "" && cmd.Flags().Lookup("base-url") != nil && (untranslated[name] != "" || nearest == ""):
 		return ": " + advice
-	}
-	if nearest := spelling.Nearest(name, all); nearest != "" {
+	case nearest != "":
 		return fmt.Sprintf(", did you mean --%s?", nearest)
 	}
 	return ""

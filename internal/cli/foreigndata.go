@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,7 +81,9 @@ func (l *foreignLine) dataset(value string) (bool, error) {
 		l.replace("dataset-name", "custom")
 	case "speed-bench":
 		l.replace("dataset-name", "speed_bench")
-	case "image", "mmmu", "longbench_v2", "agentic-trace":
+	case "image":
+		return true, errors.New("use --dataset-name random_mm")
+	case "mmmu", "longbench_v2", "agentic-trace":
 		return true, errors.New("tacho has no such dataset; tacho bench --help-all lists the datasets")
 	default:
 		return false, nil
@@ -162,6 +165,19 @@ func (l *foreignLine) data(value string) error {
 	return nil
 }
 
+// partOf translates values of GuideLLM such as kind=static,value=7, of which
+// one part is tacho's value.
+func partOf(flag, part string) func(*foreignLine, string) (bool, error) {
+	return func(l *foreignLine, value string) (bool, error) {
+		d, ok := keyed(value)
+		if !ok || d["kind"] == "" || d[part] == "" {
+			return false, nil
+		}
+		l.set(flag, d[part])
+		return true, nil
+	}
+}
+
 // constraint translates --constraint of GuideLLM.
 func (l *foreignLine) constraint(value string) error {
 	d, _ := keyed(value)
@@ -222,4 +238,32 @@ func (l *foreignLine) backend(value string) (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// generator translates data.type.
+func (l *foreignLine) generator(value string) error {
+	switch value {
+	case "random", "synthetic":
+		l.set("dataset-name", "random")
+		return l.distributions("")
+	case "shareGPT":
+		l.set("dataset-name", "sharegpt")
+	case "shared_prefix":
+		l.set("dataset-name", "prefix_repetition")
+		for _, f := range perfPrefixes {
+			l.replace(f.ours, cmp.Or(l.value(f.theirs, f.alias), f.standard))
+		}
+	default:
+		return errors.New("set --dataset-name; tacho bench --help-all lists the datasets")
+	}
+	return nil
+}
+
+// perfPrefixes are the options of inference-perf's shared_prefix with their
+// defaults, and the flags of prefix_repetition.
+var perfPrefixes = []struct{ theirs, alias, standard, ours string }{
+	{"data.shared-prefix.num-groups", "data.shared-prefix.num-unique-system-prompts", "10", "prefix-repetition-num-prefixes"},
+	{"data.shared-prefix.system-prompt-len", "", "100", "prefix-repetition-prefix-len"},
+	{"data.shared-prefix.question-len", "", "50", "prefix-repetition-suffix-len"},
+	{"data.shared-prefix.output-len", "", "50", "prefix-repetition-output-len"},
 }

@@ -20,6 +20,7 @@ import (
 type foreignLine struct {
 	cmd   *cobra.Command
 	given map[string][]string // values of the foreign flags, by name
+	files []string            // files of inference-perf with more of them
 	ours  []foreignTarget     // translated flags, in order
 	idle  []string            // flags without an effect, with the reason
 }
@@ -116,6 +117,10 @@ func (l *foreignLine) take(name, value string, hasValue bool) (used int, err err
 		}
 		return map[bool]int{true: nameAndValue}[done], nil
 	}
+	if ext := filepath.Ext(value); hasValue && name == "config-file" || name == "concurrency" && (ext == ".yml" || ext == ".yaml") { // -c
+		l.files = append(l.files, value)
+		return nameAndValue, nil
+	}
 	if !isForeign(name) || l.cmd.Flags().Lookup(name) != nil {
 		return noWords, nil
 	}
@@ -125,9 +130,6 @@ func (l *foreignLine) take(name, value string, hasValue bool) (used int, err err
 	}
 	if !hasValue {
 		return noWords, fmt.Errorf("--%s needs a value", name)
-	}
-	if ext := filepath.Ext(value); ext == ".yml" || ext == ".yaml" {
-		return noWords, fmt.Errorf("%s is a configuration of another tool: write a plan with tacho init, and read it with --plan", value)
 	}
 	l.given[name] = append(l.given[name], value)
 	return nameAndValue, nil
@@ -152,6 +154,11 @@ func isForeign(name string) bool {
 
 // translate converts the collected flags.
 func (l *foreignLine) translate() error {
+	for _, path := range l.files {
+		if err := l.configuration(path); err != nil {
+			return err
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(l.given)) {
 		for _, value := range l.given[name] {
 			switch {
@@ -224,7 +231,7 @@ func (l *foreignLine) address(value string) error {
 // protocols are the names of protocols in AIPerf, genai-bench and GuideLLM.
 var protocols = map[string]string{
 	"/v1/audio/transcriptions": "openai-audio", "/v1/chat/completions": "openai-chat", "/v1/completions": "openai", "/v1/embeddings": "openai-embeddings",
-	"chat": "openai-chat", "completions": "openai", "embeddings": "openai-embeddings", "openai": "openai-chat", "sglang": "openai-chat",
+	"chat": "openai-chat", "completion": "openai", "completions": "openai", "embeddings": "openai-embeddings", "openai": "openai-chat", "sglang": "openai-chat",
 	"text-to-embeddings": "openai-embeddings", "text-to-rerank": "vllm-rerank", "text-to-text": "openai-chat", "rankings": "vllm-rerank", "vllm": "openai-chat",
 }
 
@@ -302,8 +309,8 @@ var lengthFlags = []struct {
 }{
 	{
 		"random-input-len",
-		[]string{"isl", "synthetic-input-tokens-mean", "mean-input-tokens"},
-		[]string{"isl-stddev", "synthetic-input-tokens-stddev", "stddev-input-tokens"},
+		[]string{"isl", "synthetic-input-tokens-mean", "prompt-input-tokens-mean", "mean-input-tokens"},
+		[]string{"isl-stddev", "synthetic-input-tokens-stddev", "prompt-input-tokens-stddev", "stddev-input-tokens"},
 	},
 	{
 		"random-output-len",
@@ -332,7 +339,7 @@ func (l *foreignLine) lengths(string) error {
 // to [low,high].
 func length(mean, sd, low, high string) string {
 	if sd == "" || sd == "0" {
-		if low != "" || high != "" {
+		if low != high {
 			return fmt.Sprintf("uniform(%s,%s)", cmp.Or(low, mean), cmp.Or(high, mean))
 		}
 		return mean
@@ -352,6 +359,32 @@ func (l *foreignLine) turns(value string) error {
 
 func (l *foreignLine) adapters(value string) error {
 	l.set("lora-modules", value)
+	return nil
+}
+
+// adapterChoice translates SGLang's uniform distribution of adapters.
+func (l *foreignLine) adapterChoice(value string) error {
+	if value != "uniform" {
+		return errors.New(untranslated["lora-zipf-alpha"])
+	}
+	l.set("lora-assignment", "random")
+	return nil
+}
+
+// iteration accepts genai-bench's loop over concurrencies.
+func (l *foreignLine) iteration(value string) error {
+	if value != "num_concurrency" {
+		return errors.New("give a list, as in --random-batch-size 1,2,4")
+	}
+	return nil
+}
+
+// backendType translates GuideLLM's default.
+func (l *foreignLine) backendType(value string) error {
+	if value != "openai_http" {
+		return errors.New("tacho measures servers only: start one, and set --base-url")
+	}
+	l.set("backend", "openai-chat")
 	return nil
 }
 
@@ -416,8 +449,12 @@ func (l *foreignLine) extraInputs(string) error {
 	return err
 }
 
-// output translates a result file. Its extension is the format.
+// output translates a result file. Its extension is the format, or
+// kind=json,path=FILE of GuideLLM.
 func (l *foreignLine) output(value string) error {
+	if d, ok := keyed(value); ok && d["path"] != "" {
+		value = d["path"]
+	}
 	format := strings.TrimPrefix(filepath.Ext(value), ".")
 	if !slices.Contains([]string{"json", "csv", "html"}, format) {
 		return errors.New("set --report FORMAT=PATH, as in --report json=results.json")

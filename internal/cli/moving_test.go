@@ -8,41 +8,56 @@ import (
 	"testing"
 )
 
+// A movingRow is a row of flags in moving.md.
+type movingRow struct {
+	tool         string // as the table's heading names it
+	theirs, ours string
+	translated   bool // the other column is tacho's way if not
+}
+
+func movingRows(t *testing.T) (rows []movingRow) {
+	t.Helper()
+	heading := regexp.MustCompile("^\\| ([A-Za-z][^|`]*?)(, not translated)? \\| (?:tacho|tacho's way) \\|$")
+	row := regexp.MustCompile("^\\| `(-.*?)` \\| `(.*?)` \\|$")
+	tool, translated := "", false
+	for line := range strings.Lines(readPage(t, "moving.md")) {
+		if m := heading.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			tool, translated = m[1], m[2] == ""
+		}
+		if m := row.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			rows = append(rows, movingRow{tool, m[1], m[2], translated})
+		}
+	}
+	return rows
+}
+
 // TestMovingRows runs both sides of every row of flags in moving.md with
 // --dry-run and compares the plans. A row without a translation must be an error
 // that names tacho's way.
 func TestMovingRows(t *testing.T) {
-	page, dir := readPage(t, "moving.md"), t.TempDir()
+	dir := t.TempDir()
 	if err := furnish(dir); err != nil {
 		t.Fatal(err)
 	}
+	rows := movingRows(t)
 	t.Chdir(dir)
-	row := regexp.MustCompile("^\\| `(-.*?)` \\| `(.*?)` \\|$")
-	same, refused, translated := 0, 0, false
-	for line := range strings.Lines(page) {
-		if strings.HasPrefix(line, "| ") && strings.HasSuffix(strings.TrimSpace(line), "|") && !strings.Contains(line, "`") {
-			translated = strings.HasSuffix(strings.TrimSpace(line), "| tacho |")
-		}
-		m := row.FindStringSubmatch(strings.TrimSpace(line))
-		if m == nil {
-			continue
-		}
-		if !translated {
+	same, refused := 0, 0
+	for _, r := range rows {
+		code, theirs, stderr := dryRun(t, r.theirs)
+		if !r.translated {
 			refused++
-			code, _, stderr := dryRun(t, m[1])
-			if code != 2 || !strings.Contains(stderr, m[2]) {
-				t.Errorf("%s: exit code %d, want 2 and %q in %s", m[1], code, m[2], stderr)
+			if code != 2 || !strings.Contains(stderr, r.ours) {
+				t.Errorf("%s: exit code %d, want 2 and %q in %s", r.theirs, code, r.ours, stderr)
 			}
 			continue
 		}
 		same++
-		code, theirs, stderr := dryRun(t, m[1])
-		other, ours, wrong := dryRun(t, m[2])
+		other, ours, wrong := dryRun(t, r.ours)
 		if code != 0 || other != 0 || theirs != ours {
-			t.Errorf("%s\n%d %s%s%s\n%d %s%s", m[1], code, theirs, stderr, m[2], other, ours, wrong)
+			t.Errorf("%s\n%d %s%s%s\n%d %s%s", r.theirs, code, theirs, stderr, r.ours, other, ours, wrong)
 		}
 	}
-	if same < 53 || refused < 11 {
+	if same < 75 || refused < 28 {
 		t.Errorf("%d rows with a translation, %d without: has the notation changed?", same, refused)
 	}
 }
@@ -50,40 +65,42 @@ func TestMovingRows(t *testing.T) {
 // dryRun prints the plan of a command line without its server.
 func dryRun(t *testing.T, line string) (code int, stdout, stderr string) {
 	t.Helper()
-	args := []string{"bench", "--dry-run"}
+	return program(nil, append([]string{"bench", "--dry-run"}, shellWords(line)...)...)
+}
+
+// shellWords splits a command line at spaces outside single quotes.
+func shellWords(line string) (words []string) {
 	for _, word := range regexp.MustCompile(`'[^']*'|\S+`).FindAllString(line, -1) {
-		args = append(args, strings.Trim(word, "'"))
+		words = append(words, strings.Trim(word, "'"))
 	}
-	return program(nil, args...)
+	return words
 }
 
 // TestMovingNamesTheirFlags checks that the flags in the columns of other tools
-// exist in these tools.
+// exist in these tools. make test-moving compares the list with their parsers.
 func TestMovingNamesTheirFlags(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("testdata/foreign.txt")
+	text, err := os.ReadFile(foreignList)
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := 0
-	for line := range strings.Lines(string(text)) {
-		tool, flags, ok := strings.Cut(line, "): ")
-		if !ok || strings.HasPrefix(line, "#") {
-			continue
+	for _, r := range movingRows(t) {
+		_, flags, ok := strings.Cut(string(text), "\n"+r.tool+": ")
+		flags, _, _ = strings.Cut(flags, "\n")
+		if !ok {
+			t.Errorf("no list of the flags of %s", r.tool)
 		}
-		tool, _, _ = strings.Cut(tool, " (")
-		_, section, _ := strings.Cut(readPage(t, "moving.md"), "\n## "+tool)
-		section, _, _ = strings.Cut(section, "\n## ")
-		for _, row := range regexp.MustCompile("(?m)^\\| `(-.*?)` \\|").FindAllStringSubmatch(section, -1) {
-			for _, flag := range regexp.MustCompile(`(?:^| )(--?[a-z][a-z0-9-]*)`).FindAllStringSubmatch(row[1], -1) {
-				found++
-				if !slices.Contains(strings.Fields(flags), flag[1]) {
-					t.Errorf("%s has no %s: %s", tool, flag[1], row[1])
-				}
+		for _, flag := range regexp.MustCompile(`(?:^| )(--?[a-z][a-z0-9._-]*)`).FindAllStringSubmatch(r.theirs, -1) {
+			found++
+			if !slices.Contains(strings.Fields(flags), flag[1]) {
+				t.Errorf("%s has no %s: %s", r.tool, flag[1], r.theirs)
 			}
 		}
 	}
-	if found < 90 {
+	if found < 150 {
 		t.Errorf("found %d flags: has the notation changed?", found)
 	}
 }
+
+const foreignList = "testdata/foreign.txt"

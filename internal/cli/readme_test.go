@@ -178,6 +178,12 @@ func furnish(dir string) error {
 		filepath.Join(dir, "plan.yaml"):     yaml,
 		filepath.Join(dir, "bench.yaml"):    yaml,
 		filepath.Join(dir, "prompts.jsonl"): `{"prompt":"one two three"}` + "\n",
+		filepath.Join(dir, "chats.json"):    `[{"id": "a", "conversations": [{"from": "human", "value": "Why is the sky blue?"}, {"from": "gpt", "value": "Because of Rayleigh scattering."}]}]`,
+		filepath.Join(dir, "prompts.csv"):   "text\nWhy is the sky blue?\n",
+		filepath.Join(dir, "inference-perf.yml"): `server: {type: vllm, model_name: M, base_url: "http://127.0.0.1:8000"}
+load: {type: poisson, stages: [{rate: 1, duration: 60}, {rate: 2, duration: 60}]}
+report: {request_lifecycle: {summary: true}}
+`,
 	}
 	for _, side := range []string{"before", "after"} {
 		if err := os.MkdirAll(filepath.Join(dir, side), 0o755); err != nil {
