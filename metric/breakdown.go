@@ -227,7 +227,7 @@ func written(list []Instruments, ours int) (*serverAccount, string) {
 		return nil, ""
 	}
 	if off := max(n-float64(ours), float64(ours)-n); off > max(pageTolerance*float64(ours), 1) {
-		return nil, "the metrics page counts other requests than ours, so its times are left out: check whether other clients use the server"
+		return nil, "The metrics page counts other requests than ours, so its times are left out: check whether other clients use the server."
 	}
 	return all, ""
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/report"
 )
@@ -39,5 +40,29 @@ func TestBriefText(t *testing.T) {
 	}
 	if brief, all := strings.Count(text, "\n"), strings.Count(whole, "\n"); 3*brief > 2*all {
 		t.Errorf("%d lines, the whole report has %d", brief, all)
+	}
+}
+
+// A table of levels fits a terminal of 80 columns with the longest verdict. Below that
+// its columns move together, and the less important ones are left out.
+func TestLevelsFitTheTerminal(t *testing.T) {
+	t.Parallel()
+	var run outcome.Run
+	for _, value := range []string{"1", "2", "64"} {
+		l := fullStage()
+		l.Setting = outcome.Setting{Value: value, Coordinates: outcome.Coordinates{{Name: "max-concurrency", Value: value}}}
+		l.Summary.Verdict.Severity = metric.Degraded
+		run.Levels = append(run.Levels, l)
+	}
+	for _, wide := range []int{60, 80, 200} {
+		text := render(t, "curve", &report.Report{Runs: []outcome.Run{run}, Wide: wide, Wrap: wide})
+		for line := range strings.Lines(text) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > wide {
+				t.Errorf("%d columns, line of %d: %s", wide, n, line)
+			}
+		}
+		if !strings.Contains(text, "DEGRADED\n") || strings.Contains(text, "p99 TPOT ms") != (wide >= 80) {
+			t.Errorf("%d columns:\n%s", wide, text)
+		}
 	}
 }

@@ -67,8 +67,11 @@ func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(s string) bool { return s == "" })
 }
 
-// droppable are the columns to drop, in this order, if the table is too wide.
-var droppable = []string{"total tok/s", "ok", "mean TPOT ms", "mean TTFT ms", "failed", "p99 E2EL ms"}
+// droppable are the columns to drop, in this order, if the table is too wide. At the
+// word narrower the columns move together.
+var droppable = []string{"total tok/s", "ok", "mean TPOT ms", "mean TTFT ms", "failed", "p99 E2EL ms", narrower, "p99 TPOT ms", "good req/s"}
+
+const narrower = "one space between columns"
 
 // fittingTable writes the table of levels with as many columns as fit.
 func (p *printer) fittingTable(runs []outcome.Run, wide int) error {
@@ -77,9 +80,14 @@ func (p *printer) fittingTable(runs []outcome.Run, wide int) error {
 	if err != nil {
 		return err
 	}
+	p.gap = margin
 	for _, name := range droppable {
-		if wide == 0 || tableWidth(lines) <= wide {
+		if wide == 0 || tableWidth(lines, p.gap) <= wide {
 			break
+		}
+		if name == narrower {
+			p.gap = " "
+			continue
 		}
 		if i := slices.Index(lines[0], name); i >= 0 {
 			for k := range lines {
@@ -88,18 +96,19 @@ func (p *printer) fittingTable(runs []outcome.Run, wide int) error {
 		}
 	}
 	p.levelTable(lines)
+	p.gap = ""
 	p.repeats(runs)
 	return nil
 }
 
-func tableWidth(lines [][]string) int {
-	sum := -2
+func tableWidth(lines [][]string, gap string) int {
+	sum := -len(gap)
 	for i := range lines[0] {
 		most := 0
 		for _, l := range lines {
 			most = max(most, termtext.Width(l[i]))
 		}
-		sum += most + 2
+		sum += most + len(gap)
 	}
 	return sum
 }

@@ -123,6 +123,7 @@ type printer struct {
 	out     *bufio.Writer
 	wrap    int    // maximum width of sentences and facts; 0 means unlimited
 	brief   bool   // omit the details
+	gap     string // between the columns of a table; empty means a margin
 	heading string // of the section, until its first line is written
 }
 
@@ -419,7 +420,11 @@ func (p *printer) notes(list []metric.Reason) bool {
 func (p *printer) verdict(level *outcome.Level) {
 	v := &level.Summary.Verdict
 	p.line("Verdict: " + string(v.Severity))
-	p.wrapped("", safe(strings.Join(conclusion.OfLevels([]outcome.Level{*level}).Text, " ")), "")
+	text := strings.Join(conclusion.OfLevels([]outcome.Level{*level}).Text, " ")
+	if after, repeats := strings.CutPrefix(text, string(v.Severity)+": "); repeats {
+		text = strings.ToUpper(after[:1]) + after[1:]
+	}
+	p.wrapped("", safe(text), "")
 	p.reasons(slices.SortedStableFunc(slices.Values(v.Reasons), func(a, b metric.Reason) int { return rank(a.Severity) - rank(b.Severity) }))
 }
 
@@ -458,10 +463,11 @@ func (p *printer) table(cells [][]string) {
 			widths[i] = max(widths[i], termtext.Width(cell))
 		}
 	}
+	gap := cmp.Or(p.gap, margin)
 	for _, line := range cells {
 		var b strings.Builder
 		for i, cell := range line[:len(line)-1] {
-			b.WriteString(strings.Repeat(" ", widths[i]-termtext.Width(cell)) + cell + margin)
+			b.WriteString(strings.Repeat(" ", widths[i]-termtext.Width(cell)) + cell + gap)
 		}
 		head := b.String()
 		if wide := termtext.Width(head); p.wrap-wide >= leastValue {

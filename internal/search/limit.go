@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tacho-bench/tacho/metric"
 )
 
 // A Limit is the answer of a search.
@@ -258,13 +260,16 @@ const (
 	infinite = 1e11
 )
 
-// Show formats a value of the goal: "412.3 ms", "0.2 %".
+// Show formats a value of the goal: "412 ms", "2.44 s", "0.2 %".
 func (g Goal) Show(value float64) string {
 	switch {
 	case g.reportsShare():
 		return number(100*value) + " %"
 	case value > infinite:
 		return "without end"
+	}
+	if g.Metric.Unit == metric.Millis && value >= 1000 {
+		return number(value/1000) + " s"
 	}
 	return number(value) + " " + string(g.Metric.Unit)
 }
