@@ -20,7 +20,6 @@ import (
 	"github.com/tacho-bench/tacho/internal/live"
 	"github.com/tacho-bench/tacho/internal/redact"
 	"github.com/tacho-bench/tacho/internal/run"
-	"github.com/tacho-bench/tacho/internal/termtext"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/plan"
@@ -266,17 +265,7 @@ type benchRun struct {
 
 func (b *benchRun) say(line string) {
 	b.progress.clear()
-	wide := 0 // a line of a log stays whole
-	if b.env.Terminal {
-		wide = b.env.Width()
-	}
-	for row := range strings.SplitSeq(line, "\n") {
-		parts := []string{row}
-		if wide > 0 && termtext.Width(row) > wide {
-			parts = termtext.Hang("", row, "  ", wide)
-		}
-		_, _ = fmt.Fprintln(b.env.Stderr, strings.Join(parts, "\n")) // errors of stderr are ignored
-	}
+	_, _ = fmt.Fprintln(b.env.Stderr, line) // errors of stderr are ignored
 }
 
 // showLevel prints a finished level. A terminal gets the table of all levels instead, at

@@ -66,3 +66,28 @@ func TestSuggestion(t *testing.T) {
 		t.Errorf("without a terminal: %q", got)
 	}
 }
+
+// Messages on a terminal break between words. A line of JSON stays whole, and so does
+// everything without a terminal.
+func TestMessagesFitTheTerminal(t *testing.T) {
+	const long = "tacho: the server at http://127.0.0.1:8000 did not answer"
+	for text, want := range map[string]string{
+		long + "\nshort\n":                "tacho: the server at\n  http://127.0.0.1:8000 did not\n  answer\nshort\n",
+		"  " + long:                       "  tacho: the server at\n    http://127.0.0.1:8000 did\n    not answer",
+		`{"text": "` + long + `"}` + "\n": `{"text": "` + long + `"}` + "\n",
+	} {
+		if got := wrapLines(text, 31); got != want {
+			t.Errorf("%q is shown as %q, want %q", text, got, want)
+		}
+	}
+	for _, terminal := range []bool{true, false} {
+		var out, errs strings.Builder
+		Main(&Env{
+			Args: []string{"bench", "--no-such-flag"}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Terminal: terminal,
+			Getenv: func(string) string { return "" }, Width: func() int { return 31 }, Height: func() int { return 24 },
+		})
+		if lines := strings.Count(errs.String(), "\n"); lines != map[bool]int{true: 3, false: 1}[terminal] {
+			t.Errorf("terminal %v: %d lines: %s", terminal, lines, errs.String())
+		}
+	}
+}

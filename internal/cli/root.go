@@ -113,6 +113,9 @@ func Main(process *Env) int {
 	defer env.altScreen.leave() // also on a panic
 	stdout := &screen{to: env.altScreen.before(process.Stdout, false), secrets: env.secrets, paint: env.painter()}
 	stderr := &screen{to: env.altScreen.before(process.Stderr, true), secrets: env.secrets, paint: env.painter()}
+	if env.Terminal {
+		stderr.width = env.Width
+	}
 	env.Stdout, env.Stderr, env.bare = stdout, stderr, process.Stdout
 	code := execute(env)
 	env.altScreen.leave()

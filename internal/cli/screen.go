@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 
 	"golang.org/x/term"
 
 	"github.com/tacho-bench/tacho/internal/redact"
 	"github.com/tacho-bench/tacho/internal/sanitize"
+	"github.com/tacho-bench/tacho/internal/termtext"
 	"github.com/tacho-bench/tacho/report"
 )
 
@@ -21,6 +23,7 @@ type screen struct {
 	to      io.Writer
 	secrets *redact.Secrets
 	paint   func(string) string // adds colours; nil adds none
+	width   func() int          // of the terminal, to wrap sentences; nil does not wrap
 
 	mu   sync.Mutex
 	held []byte
@@ -54,12 +57,32 @@ func (s *screen) show(end int) error {
 		return nil
 	}
 	text := sanitize.Text(s.secrets.Sweep(string(s.held[:end])))
+	if s.width != nil {
+		text = wrapLines(text, s.width())
+	}
 	if s.paint != nil {
 		text = s.paint(text)
 	}
 	_, err := io.WriteString(s.to, text)
 	s.held = append(s.held[:0], s.held[end:]...)
 	return err
+}
+
+// wrapLines breaks lines that are wider than the terminal between words, and keeps
+// their indentation. Lines of JSON stay whole.
+func wrapLines(text string, wide int) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		bare := strings.TrimSuffix(line, "\n")
+		if termtext.Width(bare) <= wide || strings.HasPrefix(bare, "{") {
+			b.WriteString(line)
+			continue
+		}
+		words := strings.TrimLeft(bare, " ")
+		indent := bare[:len(bare)-len(words)]
+		b.WriteString(strings.Join(termtext.Hang(indent, words, indent+"  ", wide), "\n") + line[len(bare):])
+	}
+	return b.String()
 }
 
 // print prints a report. Binary formats bypass the screen, which would escape
