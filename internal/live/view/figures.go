@@ -37,7 +37,7 @@ func (f *frame) figures() {
 		{"ITL", spread(&now.ITL), p99(func(p *live.Point) *live.Figure { return &p.ITL }), inMillis},
 		{"E2EL", spread(&now.E2EL), p99(func(p *live.Point) *live.Figure { return &p.E2EL }), inMillis},
 		{"Failed", failedWords(&s.Totals), func(p *live.Point) float64 { return p.FailedPerS }, func(v float64) string { return number(v) + " /s" }},
-		{"Server", serverWords(now.Server), queueOf, func(v float64) string { return queueWords(v, now.Server) }},
+		{"Server", queues(now.Server), queueOf, func(v float64) string { return queueWords(v, now.Server) }},
 	} {
 		f.row(&row, points)
 	}
@@ -156,16 +156,23 @@ func (f *frame) row(row *figure, points []live.Point) {
 	}
 }
 
-// axis shows the time below the sparklines, with the first column of each level, and how
-// old the metrics of the server are.
+// axis shows the time below the sparklines, with the first column of each level, the use
+// of the KV cache, and how old the metrics of the server are.
 func (f *frame) axis(points []live.Point) {
 	l := f.line()
-	if s := f.at.Now.Server; s != nil && s.AgeS != nil {
-		style := termtext.Dim
-		if *s.AgeS >= staleS {
-			style = termtext.Yellow
+	if s := f.at.Now.Server; s != nil {
+		age, style := "", termtext.Dim
+		if s.AgeS != nil {
+			age = "read " + number(*s.AgeS) + " s ago"
+			if *s.AgeS >= staleS {
+				style = termtext.Yellow
+			}
 		}
-		l.To(names).Add(style, termtext.Cut("read "+number(*s.AgeS)+" s ago", max(scales-names-1, 0)))
+		cache := cacheWords(s)
+		if age != "" && cache != "" {
+			cache += ", "
+		}
+		l.To(names).Add(termtext.Bold, cache).Add(style, termtext.Cut(age, max(scales-names-1-len(cache), 0)))
 	}
 	if f.Wide-sparks-margin >= len(points) && len(points) > 0 {
 		l.To(sparks).Add(termtext.Dim, f.timeline(points))

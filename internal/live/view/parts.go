@@ -14,13 +14,17 @@ func (f *frame) verdict(n int) {
 	from := len(f.lines)
 	v := &f.at.Verdict
 	f.put(f.line().Add(termtext.Plain, "Verdict").To(names).Add(severityStyle(v.Severity), soFar(v.Severity)))
-	var lines []string
-	for _, r := range v.Reasons {
-		lines = append(lines, termtext.Wrap(r.Text, max(f.Wide-names-margin, 1))...)
-	}
-	f.texts(lines, n)
+	f.texts(f.reasons(), n)
 	f.fill(from + 1 + n)
 	f.blank()
+}
+
+// reasons returns the lines of the reasons against a VALID verdict.
+func (f *frame) reasons() (lines []string) {
+	for _, r := range f.at.Verdict.Reasons {
+		lines = append(lines, termtext.Wrap(r.Text, max(f.Wide-names-margin, 1))...)
+	}
+	return lines
 }
 
 // texts shows at most n lines. The last one ends in dots if there are more.

@@ -80,6 +80,14 @@ func serverWords(s *live.Server) string {
 	if s == nil {
 		return "no metrics"
 	}
+	return nonEmpty(queues(s), cacheWords(s))
+}
+
+// queues counts the requests in the server.
+func queues(s *live.Server) string {
+	if s == nil {
+		return "no metrics"
+	}
 	var words []string
 	for _, one := range []struct {
 		v    *float64
@@ -89,10 +97,14 @@ func serverWords(s *live.Server) string {
 			words = append(words, integer(int64(*one.v))+one.word)
 		}
 	}
-	if s.KVShare != nil {
-		words = append(words, fmt.Sprintf("KV %.0f %%", 100**s.KVShare))
-	}
 	return strings.Join(words, ", ")
+}
+
+func cacheWords(s *live.Server) string {
+	if s.KVShare == nil {
+		return ""
+	}
+	return fmt.Sprintf("KV %.0f %%", 100**s.KVShare)
 }
 
 // printable returns a text from outside as it is shown, so that its width is known.

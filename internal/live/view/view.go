@@ -36,7 +36,8 @@ const (
 )
 
 // Frame renders a snapshot as lines that fit the screen. Each element keeps its position
-// from frame to frame.
+// from frame to frame, except on a small screen with more levels than fit: there empty lines
+// below the verdict and the failures are left to the levels.
 func (s Screen) Frame(at *live.Snapshot) []string {
 	f := &frame{Screen: s, at: at}
 	f.head()
@@ -61,14 +62,26 @@ func (s Screen) Frame(at *live.Snapshot) []string {
 // rest shows the parts below the figures, up to a line.
 func (f *frame) rest(last int) {
 	left := last - len(f.lines)
-	f.verdict(min(max(left/4, 2), 3))
-	f.failures(min(max((last-len(f.lines))/4, 2), 4))
+	reasons, failures := min(max(left/4, 2), 3), min(max(left/4, 2), 4)
+	table := 0 // lines of the levels and of the last message
+	if len(f.at.Past) > 0 {
+		table = 2 + len(f.at.Past)
+	}
+	if f.High < spacious && table > left-1-reasons-failures { // the table needs the empty lines
+		reasons = min(len(f.reasons()), reasons)
+		failures = max(min(len(f.at.Failures), failures), 1)
+	}
+	f.verdict(reasons)
+	f.failures(failures)
 	shown := f.High >= tall || f.Histogram
 	if shown {
 		f.histograms()
 	}
 	free := last - len(f.lines)
 	notes := min(max(free-len(f.at.Past)-2, free/4, 1), 6)
+	if f.High < spacious {
+		notes = min(notes, len(f.at.Notes))
+	}
 	if f.High >= tall || !shown {
 		f.levels(last - len(f.lines) - notes)
 	}

@@ -93,6 +93,18 @@ func TestFrameStays(t *testing.T) {
 	}
 }
 
+// No line stays empty on a small screen while levels are left out.
+func TestSmallFrameIsFull(t *testing.T) {
+	s := live.Snapshot{Level: live.Level{Number: 1, Of: 9}, Past: make([]live.Past, 12), Notes: []string{"note"}, Now: live.Point{Server: &live.Server{
+		Running: new(317.0), Queued: new(202.0), KVShare: new(0.5), AgeS: new(0.59),
+	}}}
+	screen := Screen{Wide: 80, High: 24, Keys: true}
+	text := strings.Join(screen.Frame(&s), "\n")
+	if _, below, _ := strings.Cut(text, "Verdict"); strings.Contains(below, "\n\n") || !strings.Contains(text, "317 run, 202 queued\n") || !strings.Contains(text, "KV 50 %, read 0.59 s ago") {
+		t.Error(text)
+	}
+}
+
 // Names of levels are short in the table if they are only loads.
 func TestRowName(t *testing.T) {
 	for name, want := range map[string]string{
