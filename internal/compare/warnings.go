@@ -135,7 +135,7 @@ func lengths(groups []group) []string {
 			first, ok := meanLength(g.levels[0], of.tokens)
 			for _, levels := range g.levels[1:] {
 				if other, too := meanLength(levels, of.tokens); ok && too && first > 0 && math.Abs(other/first-1) > math.Abs(worst) {
-					worst, where = other/first-1, fmt.Sprintf("at %s %.0f and %.0f tokens", g.name, first, other)
+					worst, where = other/first-1, fmt.Sprintf("%.0f and %.0f tokens at %s", first, other, g.name)
 				}
 			}
 		}
@@ -159,7 +159,7 @@ func lengthSpreads(groups []group) []string {
 			first, ok := variation(g.levels[0], of.metric)
 			for _, levels := range g.levels[1:] {
 				if other, too := variation(levels, of.metric); ok && too && math.Abs(other-first) > worst {
-					worst, where = math.Abs(other-first), fmt.Sprintf("at %s by %.0f %% and %.0f %% of the mean", g.name, 100*first, 100*other)
+					worst, where = math.Abs(other-first), fmt.Sprintf("by %.0f %% and %.0f %% of the mean at %s", 100*first, 100*other, g.name)
 				}
 			}
 		}
