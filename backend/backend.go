@@ -102,7 +102,7 @@ type Sampling struct {
 
 // Extras are optional features of some servers.
 type Extras struct {
-	CacheSalt       string `flag:"cache-salt" help:"+ vLLM: separate the prefix cache by this salt; unique gives each request its own, so the cache never helps"`
+	CacheSalt       string `flag:"cache-salt" help:"+ vLLM: separate the prefix cache by this salt; unique gives each request its own, so the cache never helps" secret:"salt"`
 	Priority        *int   `flag:"priority" help:"+ vLLM: priority of the requests; lower runs first (the server needs --scheduling-policy priority)"`
 	ContinuousUsage bool   `flag:"continuous-usage-stats" help:"+ vLLM: request the token count in each event, to count events with several tokens exactly"`
 	ReturnTokenIDs  bool   `flag:"return-token-ids" help:"+ vLLM: request token ids in each event, to count tokens exactly"`

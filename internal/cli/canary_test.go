@@ -124,6 +124,7 @@ func handing(t *testing.T) map[string]func(server string) (args []string, vars m
 		"bad mix":            at("--mix", "dataset-name=random header.authorization=Bearer "+canary),
 		"metadata":           at("--metadata", "hf_token="+canary),
 		"endpoint":           at("--endpoint", "/v1/completions?code="+escaped),
+		"salt":               at("--cache-salt", canary, "--backend", "vllm"),
 		"label":              at("--label", "run "+canary, "--header", "X-Api-Key="+canary),
 		"metrics user":       byMetrics(func(u string) string { return inURL(u, "me:"+escaped) }),
 		"metrics query":      byMetrics(func(u string) string { return u + "?token=" + escaped }),

@@ -21,6 +21,7 @@ const (
 	InPair   Place = "pair"   // NAME=VALUE, hide the value if the name suggests a secret
 	InBody   Place = "body"   // JSON, hide the values of names that suggest a secret
 	InMix    Place = "mix"    // words, hide headers written as header.NAME=VALUE
+	InSalt   Place = "salt"   // hide the whole text unless it is a word for random salts
 	InAll    Place = "all"    // hide the whole text
 )
 
@@ -46,6 +47,11 @@ func (s *Secrets) Public(p Place, text string) string {
 		return s.query(text)
 	case InMix:
 		return s.mix(text)
+	case InSalt:
+		if text == "unique" || text == "" {
+			return text
+		}
+		return s.Public(InAll, text)
 	case InAll:
 		s.Add(text)
 		return Mark
@@ -55,7 +61,7 @@ func (s *Secrets) Public(p Place, text string) string {
 
 var (
 	harmless   = regexp.MustCompile(`(?i)^(accept(-.*)?|content-.*|user-agent|host|connection|.*version|x-request-id|priority|.*-tier|format|model|traceparent)$`)
-	secretName = regexp.MustCompile(`auth([^o]|$|oriz)|key([^a-z]|$)|token|secret|passw|pwd|cookie|credential|signature|(^|[^a-z])sig([^a-z]|$)|bearer|jwt|session_?id`)
+	secretName = regexp.MustCompile(`auth([^o]|$|oriz)|key([^a-z]|$)|token|secret|passw|pwd|cookie|credential|signature|(^|[^a-z])sig([^a-z]|$)|bearer|jwt|salt|session_?id`)
 	schemes    = regexp.MustCompile(`(?i)^(bearer|basic|token|digest|apikey|negotiate)$`)
 	aName      = regexp.MustCompile(`^[\w.-]+$`)
 	noSecret   = regexp.MustCompile(`tokens|tokeniz|token_?ids?|client-key|.*[-_](file|path)$`)

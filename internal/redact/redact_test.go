@@ -47,6 +47,9 @@ func TestPublic(t *testing.T) {
 		{InMix, "weight=2  label=a", "weight=2  label=a"},
 		{InMix, "weight=2 header.x-api-key=CANARY-1 label=a", "weight=2 header.x-api-key=[redacted] label=a"},
 		{InMix, "header.authorization=Bearer CANARY-1 label=a", "header.authorization=[redacted] [redacted] label=a"},
+		{InSalt, "CANARY-1", "[redacted]"},
+		{InSalt, "unique", "unique"},
+		{InBody, `{"cache_salt":"CANARY-1"}`, `{"cache_salt":"[redacted]"}`},
 		{InAll, "CANARY-1", "[redacted]"},
 	} {
 		var s Secrets
