@@ -86,13 +86,17 @@ func readUpTo(path string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	tooLarge := fmt.Errorf("%s is larger than %d MiB: is it the right file?", path, most>>20)
+	if info.Mode().IsRegular() && info.Size() > most {
+		return nil, tooLarge
+	}
 	var b bytes.Buffer
 	b.Grow(int(min(info.Size(), most)) + bytes.MinRead)
 	if _, err := b.ReadFrom(io.LimitReader(f, most+1)); err != nil {
 		return nil, err
 	}
 	if int64(b.Len()) > most {
-		return nil, fmt.Errorf("%s is larger than %d MiB: is it the right file?", path, most>>20)
+		return nil, tooLarge
 	}
 	return b.Bytes(), nil
 }
