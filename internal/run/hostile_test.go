@@ -100,8 +100,8 @@ func mute(t *testing.T, says string) (url string, asked <-chan struct{}) {
 	return ln.Addr().String(), got
 }
 
-// A server that stops responding before the run times out after the request
-// timeout. A user interrupt ends the wait immediately.
+// A server that stops responding before the run times out after one request
+// timeout, also in a TLS handshake. A user interrupt ends the wait immediately.
 func TestSilentServers(t *testing.T) {
 	for name, says := range map[string]string{
 		"silent":          "",
@@ -124,8 +124,16 @@ func TestSilentServers(t *testing.T) {
 								p.RequestTimeout, p.ReadyCheck = 3600, 3600
 								go func() { <-asked; cancel() }()
 							}
+							began := time.Now()
 							if out := execute(ctx, p, run.Env{}); out.err == nil {
 								t.Error("no error")
+							}
+							most := p.RequestTimeout.Duration() // one timeout, although several requests could be tried
+							if stop {
+								most = 0
+							}
+							if took := time.Since(began); took > most {
+								t.Errorf("took %v, want at most %v", took, most)
 							}
 						})
 					})
