@@ -329,6 +329,11 @@ test-compare:
 test-hostile:
 	go test -tags hostile,real -run '^TestReal' -count 1 -timeout 2h -v ./internal/hostile
 
+## test-bombs: the built command with files and numbers that would take unreasonable time or memory; print a table (quarter of an hour; BOMB='^dataset' for some)
+.PHONY: test-bombs
+test-bombs:
+	CGO_ENABLED=0 BOMB='$(BOMB)' go test -tags bombs -run '^TestBombs$$' -count 1 -timeout 2h ./cmd/tacho
+
 ## test-coverage: coverage of 95 % intervals: 4,000 series of each of 39 kinds, and 200 runs of the command on each of eight loads (some hours; TRIES=400 and RUNS=40 for fewer, FIRST for other seeds)
 .PHONY: test-coverage
 test-coverage:
@@ -433,7 +438,7 @@ $(LINT):
 .PHONY: lint
 lint: $(LINT)
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.cache/lint $(LINT) run ./... # a shared cache remembers the paths of other checkouts
-	go vet -tags real,release,image,engines,vllm,oracle,hostile,large,coverage,netns ./... # what only the slower targets run must compile too
+	go vet -tags real,release,image,engines,vllm,oracle,hostile,large,coverage,netns,bombs ./... # what only the slower targets run must compile too
 	go vet -tags tacho_ordinary,real ./transport/...
 
 ## words: how often some words occur in comments, and banned phrases in comments, messages and documents

@@ -19,7 +19,7 @@ import (
 var realTag = regexp.MustCompile(`(?m)^//go:build .*\breal\b`)
 
 // ownTags match tests with their own make target.
-var ownTags = regexp.MustCompile(`(?m)^//go:build .*\b(oracle|engines|vllm|hostile|netns|large|coverage|release|image|apiserver)\b`)
+var ownTags = regexp.MustCompile(`(?m)^//go:build .*\b(oracle|engines|vllm|hostile|bombs|netns|large|coverage|release|image|apiserver)\b`)
 
 type testFile struct {
 	path string
