@@ -210,6 +210,19 @@ test-oracles:
 test-k8s:
 	cd deploy/check && go test ./...
 
+KUBESCORE_VERSION := v1.20.0
+KUBESCORE := bin/kube-score-$(KUBESCORE_VERSION)
+
+## kube-score: the rules of kube-score on the rendered example of the chart, except CPU limits, which throttle the client, and the pull policy
+.PHONY: kube-score
+kube-score: $(KUBESCORE)
+	$(KUBESCORE) score --ignore-test container-resources,container-image-pull-policy deploy/check/testdata/manifests.yaml
+
+$(KUBESCORE):
+	@mkdir -p bin
+	GOBIN=$(CURDIR)/bin CGO_ENABLED=0 go install github.com/zegl/kube-score/cmd/kube-score@$(KUBESCORE_VERSION)
+	mv bin/kube-score $@
+
 KUBE_VERSION := 1.36.3
 ETCD_VERSION := v3.7.3
 KUBE_DIR := .cache/kube-$(KUBE_VERSION)
