@@ -17,7 +17,7 @@ root=$(buildah mount $1)
 mkdir -p $root/usr/bin $root/usr/lib $root/usr/lib64 $root/usr/local $root/etc/ssl/certs $root/go
 for d in bin lib lib64; do ln -s usr/$d $root/$d; done
 mkdir -m 1777 $root/tmp
-for program in sh mkdir git; do
+for program in sh cp mkdir git; do
 	cp -L $(command -v $program) $root/usr/bin/
 	for library in $(ldd $(command -v $program) | grep -o '/[^ ]*'); do
 		mkdir -p $root/$(dirname $library) && cp -L $library $root/$library
