@@ -63,10 +63,10 @@ func microsWords(ms float64) string {
 // mostDoubts is the maximum number of reasons on a screen.
 const mostDoubts = 3
 
-// reasonsAgainst returns the reasons not to trust levels, each reason once. The worst
+// Doubts returns the reasons not to trust levels, each reason once. The worst
 // come first. Equal severities are in the order of the rules, in which an interrupted
 // run comes before noise.
-func reasonsAgainst(levels []outcome.Level) []string {
+func Doubts(levels []outcome.Level) []string {
 	type doubt struct {
 		reason metric.Reason
 		at     []string

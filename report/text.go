@@ -421,7 +421,7 @@ func (p *printer) verdict(level *outcome.Level) {
 	v := &level.Summary.Verdict
 	p.line("Verdict: " + string(v.Severity))
 	text := strings.Join(conclusion.OfLevels([]outcome.Level{*level}).Text, " ")
-	if after, repeats := strings.CutPrefix(text, string(v.Severity)+": "); repeats {
+	if after, repeats := strings.CutPrefix(text, string(v.Severity)+": "); repeats && v.Severity != metric.Predicted {
 		text = strings.ToUpper(after[:1]) + after[1:]
 	}
 	p.wrapped("", safe(text), "")

@@ -261,6 +261,7 @@ type benchRun struct {
 	env      *Env
 	agents   *agents // nil without agents
 	progress *progress
+	answer   func() error // prints the result of a search instead of the levels
 }
 
 func (b *benchRun) say(line string) {

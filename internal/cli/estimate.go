@@ -33,11 +33,17 @@ func searchEstimate(s *search.Search, p *plan.Plan) string {
 	var times []string
 	for _, rate := range rates {
 		steps = s.Estimate(rate)
-		times = append(times, fmt.Sprintf("%s at a limit of %s req/s", span(steps), search.Number(rate)))
+		times = append(times, span(steps))
+	}
+	if s.Budget > 0 && len(slices.Compact(slices.Clone(times))) == 1 {
+		return fmt.Sprintf("Usually %d to %d probes, in %s (--budget).", steps.MinSteps, steps.MaxSteps, times[0])
+	}
+	for i := range times {
+		times[i] += " at a limit of " + search.Number(rates[i]) + " req/s"
 	}
 	bound := "--budget bounds the time."
 	if s.Budget > 0 {
-		bound = fmt.Sprintf("--budget bounds the time to %v.", s.Budget)
+		bound = "--budget bounds the time to " + shortDuration(s.Budget) + "."
 	}
 	return fmt.Sprintf("Usually %d to %d probes. Usual time: %s. %s", steps.MinSteps, steps.MaxSteps, strings.Join(times, ", "), bound)
 }
@@ -61,6 +67,17 @@ func sweepEstimate(p *plan.Plan) string {
 	e := (&search.Sweep{Points: sweeps * p.SweepPoints}).Estimate(level)
 	return fmt.Sprintf("%s The sweep usually takes %s: %s per level, and the time until all requests are answered. --max-seconds and --sweep-points change the time.",
 		levels, span(e), level)
+}
+
+// shortDuration writes a time as --budget accepts it, in full seconds and without zeros.
+func shortDuration(d time.Duration) string {
+	text := d.Round(time.Second).String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = strings.TrimSuffix(text, zero[1:])
+		}
+	}
+	return text
 }
 
 // span describes the time of an estimate: seconds if it is short, otherwise full minutes.

@@ -334,14 +334,10 @@ func (f *finding) conclude(ctx context.Context, err error) error {
 	}
 	f.Outcome.Notes, f.Outcome.HeldProbe = append(f.Outcome.Notes, outcome.LimitNote(limit.Sentence)), limit.Probe
 	f.Note(f.Keep.Limit(limit))
+	f.answer = func() error { return f.show(&limit) }
 	err = f.benchRun.conclude(ctx, err)
-	f.Note(f.table(&limit))
-	text := f.curves(&limit)
-	for _, sentence := range conclusion.Of(&f.Outcome).Text {
-		text = append(text, termtext.Wrap(sentence, f.env.wrapAt())...)
-	}
-	if _, bad := fmt.Fprintln(f.env.Stdout, strings.Join(text, "\n")); bad != nil && err == nil {
-		return bad
+	if !limit.Decided && f.search.Left() == 0 && err == nil {
+		f.say("Next, give the search more time: add --budget " + shortDuration((2*f.spent()/halfMinute+1)*halfMinute))
 	}
 	var exit *exitError
 	switch {
@@ -358,6 +354,48 @@ func (f *finding) conclude(ctx context.Context, err error) error {
 		return &exitError{code: exitMissed}
 	}
 	return err
+}
+
+// halfMinute is the precision of a proposed --budget.
+const halfMinute = 30 * time.Second
+
+// show prints the probes, their curves and the limit.
+func (f *finding) show(l *search.Limit) error {
+	if err := f.table(l); err != nil {
+		return err
+	}
+	text := f.legend(l)
+	text = append(text, f.curves(l)...)
+	for _, sentence := range slices.Concat(conclusion.Of(&f.Outcome).Text, report.Doubts(f.Outcome.Levels)) {
+		text = append(text, termtext.Wrap(sentence, f.env.wrapAt())...)
+	}
+	_, err := fmt.Fprintln(f.env.Stdout, strings.Join(text, "\n"))
+	return err
+}
+
+// legend explains the verdicts on probes that are not plain.
+func (f *finding) legend(l *search.Limit) (out []string) {
+	for _, e := range []struct {
+		verdict search.Verdict
+		text    string
+	}{
+		{search.Overrun, "the server did not keep up, so requests queued"},
+		{search.Undecided, "too close to the limit to tell in this time"},
+		{search.Void, "not counted, because the verdict on the probe is INVALID"},
+	} {
+		if slices.ContainsFunc(l.Probes, func(p search.Tried) bool { return p.Verdict == e.verdict.String() }) {
+			out = append(out, termtext.Wrap(e.verdict.String()+": "+e.text, f.env.wrapAt())...)
+		}
+	}
+	return out
+}
+
+// spent returns the time of all probes.
+func (f *finding) spent() (sum time.Duration) {
+	for _, r := range f.search.Results {
+		sum += r.Took
+	}
+	return sum
 }
 
 // curves plots throughput and the binding goal by load, or nothing if there are
@@ -402,7 +440,7 @@ func (f *finding) table(l *search.Limit) error {
 		if p.Alone {
 			load = "alone"
 		}
-		row := []string{strconv.Itoa(i + 1), load, strconv.Itoa(p.Requests), fmt.Sprintf("%.1f", p.Seconds), fmt.Sprintf("%.2f", p.Served)}
+		row := []string{strconv.Itoa(i + 1), load, strconv.Itoa(p.Requests), search.Number(p.Seconds), search.Number(p.Served)}
 		for k, g := range f.search.Goals {
 			row = append(row, g.Show(p.Values[k]))
 		}

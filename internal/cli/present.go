@@ -31,10 +31,10 @@ func (b *benchRun) brief() bool {
 // present prints the results of the run and stores its reports.
 func (b *benchRun) present(r *report.Report) error {
 	err := errors.Join(b.showAll(r), b.WriteFiles(r))
-	if err == nil && !b.Runner.Asked.Verbose && !b.Terse {
+	if err == nil && !b.Runner.Asked.Verbose {
 		b.say("Full report: " + filepath.Join(b.Keep.Dir(), store.TextFile))
 	}
-	if !b.Terse {
+	if b.answer == nil {
 		b.say(b.env.suggestion("Next, " + b.next()))
 	}
 	return err
@@ -46,8 +46,8 @@ func (b *benchRun) showAll(r *report.Report) error {
 	b.env.fit(r)
 	levels := b.Outcome.Levels
 	switch {
-	case b.Terse:
-		return nil
+	case b.answer != nil:
+		return b.answer()
 	case len(levels) > 1 && b.Runner.Asked.Given("report-style"):
 		return show(b.env.Stdout, "levels", r)
 	case len(levels) > 1:

@@ -166,11 +166,14 @@ func (s *sizing) conclude(ctx context.Context, found, low, high int, err error) 
 	}
 	sentence := s.sentence(found, low, high)
 	s.Outcome.Notes = append(s.Outcome.Notes, outcome.LimitNote(sentence))
-	if err = s.benchRun.conclude(ctx, err); err != nil {
+	s.answer = func() error {
+		if err := s.table(); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(s.env.Stdout, strings.Join(conclusion.Of(&s.Outcome).Text, "\n"))
 		return err
 	}
-	s.Note(s.table())
-	if _, err := fmt.Fprintln(s.env.Stdout, strings.Join(conclusion.Of(&s.Outcome).Text, "\n")); err != nil {
+	if err = s.benchRun.conclude(ctx, err); err != nil {
 		return err
 	}
 	if found == 0 {
