@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tacho-bench/tacho/internal/compare"
+	"github.com/tacho-bench/tacho/internal/termtext"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/report/conclusion"
 )
@@ -47,11 +48,17 @@ func letter(i int) string {
 // quantity.
 func comparisonText(w io.Writer, c *compare.Comparison) error {
 	out := &strings.Builder{}
+	wrap := func(text, indent string) string {
+		return strings.Join(termtext.Hang("", text, indent, cmp.Or(c.Wide, TextWidth)), "\n")
+	}
 	for i, s := range c.Sides {
 		fmt.Fprintln(out, wrap(letter(i)+" "+safe(sideLine(&s)), "  "))
 		for _, text := range conclusions(&s) {
 			fmt.Fprintln(out, wrap("- "+safe(text), "  "))
 		}
+	}
+	for _, text := range differences(c) {
+		fmt.Fprintln(out, wrap(text, "  "))
 	}
 	for _, warning := range c.Warnings {
 		fmt.Fprintf(out, "%s\n", wrap("! "+safe(warning), "  "))
@@ -133,10 +140,14 @@ func comparisonTables(c *compare.Comparison) []comparisonTable {
 		if len(c.Levels) == 1 {
 			l := &c.Levels[0]
 			t := comparisonTable{title: cmp.Or(l.Name, "one level") + runsOf(l, side), side: side}
+			common := false
 			for i := range l.Rows {
 				t.lines = append(t.lines, comparisonLine{rowTitle(&l.Rows[i]), &l.Rows[i]})
+				common = common || l.Rows[i].Values[side] != nil
 			}
-			out = append(out, t)
+			if common {
+				out = append(out, t)
+			}
 			continue
 		}
 		out = append(out, quantityTables(c, side)...)
@@ -304,8 +315,12 @@ func signed(v float64, relative bool, first *float64) string {
 	return withSign(share, strconv.FormatFloat(share, 'f', decimals, 64)) + "%"
 }
 
-// withSign adds the sign to the text of a number that is not negative.
+// withSign adds the sign to the text of a number that is not negative. A number that
+// rounds to zero has none.
 func withSign(v float64, text string) string {
+	if zero := strings.TrimPrefix(text, "-"); strings.Trim(zero, "0.") == "" {
+		return zero
+	}
 	if v < 0 {
 		return text
 	}
@@ -331,6 +346,51 @@ func unmatchedLevels(c *compare.Comparison) []string {
 		}
 	}
 	return out
+}
+
+// differences says for each side in which tests it is worse or better than the first.
+func differences(c *compare.Comparison) (out []string) {
+	for side := 1; side < len(c.Sides); side++ {
+		tests, found := 0, map[compare.Verdict][]string{}
+		for i := range c.Levels {
+			for k := range c.Levels[i].Rows {
+				row := &c.Levels[i].Rows[k]
+				d := row.Deltas[side]
+				if d == nil || d.P == nil {
+					continue
+				}
+				tests++
+				change, _, _ := deltaWords(row, side)
+				name := row.Quantity.Title + " " + change
+				if option, names := levelNames(c); len(c.Levels) > 1 {
+					name += " at " + strings.TrimSpace(option+" "+names[i])
+				}
+				found[d.Verdict] = append(found[d.Verdict], name)
+			}
+		}
+		words := []string{}
+		for _, v := range []compare.Verdict{compare.Worse, compare.Better} {
+			if list := found[v]; len(list) > 0 {
+				words = append(words, fmt.Sprintf("%s than %s in %d (%s)", v, letter(0), len(list), enumerated(list)))
+			}
+		}
+		switch {
+		case tests > 0 && len(words) == 0:
+			out = append(out, fmt.Sprintf("%s and %s: no significant difference in %s.", letter(0), letter(side), counted(tests, "test")))
+		case tests > 0:
+			out = append(out, safe(fmt.Sprintf("Of %s, %s is %s.", counted(tests, "test"), letter(side), strings.Join(words, ", and "))))
+		}
+	}
+	return out
+}
+
+// enumerated joins the first names of a list.
+func enumerated(list []string) string {
+	const most = 4
+	if more := len(list) - most; more > 0 {
+		list = append(slices.Clone(list[:most]), fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(list, ", ")
 }
 
 // legend explains the marks of the table, and why some rows have no test.
@@ -371,27 +431,6 @@ func tests(c *compare.Comparison) int {
 // unknown.
 const TextWidth = 80
 
-// wrap breaks a text into lines of at most TextWidth characters. Lines after the first
-// are indented.
-func wrap(text, indent string) string {
-	var b strings.Builder
-	at := 0
-	for i, word := range strings.Fields(text) {
-		switch {
-		case i == 0:
-		case at+1+len([]rune(word)) > TextWidth:
-			b.WriteString("\n" + indent)
-			at = len(indent)
-		default:
-			b.WriteString(" ")
-			at++
-		}
-		b.WriteString(word)
-		at += len([]rune(word))
-	}
-	return b.String()
-}
-
 // comparisonMarkdown writes the tables of comparisonText as Markdown.
 func comparisonMarkdown(w io.Writer, c *compare.Comparison) error {
 	out := &strings.Builder{}
@@ -400,6 +439,9 @@ func comparisonMarkdown(w io.Writer, c *compare.Comparison) error {
 		for _, text := range conclusions(&s) {
 			fmt.Fprintf(out, "  - %s\n", markdownText(safe(text)))
 		}
+	}
+	for _, text := range differences(c) {
+		fmt.Fprintf(out, "- %s\n", markdownText(text))
 	}
 	for _, warning := range c.Warnings {
 		fmt.Fprintf(out, "- ⚠ %s\n", inCell(warning))
@@ -479,3 +521,11 @@ func written(w io.Writer, b *strings.Builder) error {
 
 // inCell escapes a text for a cell of a Markdown table.
 func inCell(text string) string { return strings.ReplaceAll(safe(text), "|", `\|`) }
+
+// counted formats a number of things.
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return strconv.Itoa(n) + " " + thing
+}

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tacho-bench/tacho/internal/compare"
+	"github.com/tacho-bench/tacho/metric"
 )
 
 // p takes at most seven characters, because rows must fit into 80 columns.
@@ -52,7 +53,8 @@ func TestComparisonsHaveThreeDigits(t *testing.T) {
 		{54.62, 60.13, "54.6", "+10.1%", "+5.51"},
 		{633.17, 611.05, "633", "-3.5%", "-22.1"},
 		{11427.55, 34282.65, "11428", "+200%", "+22855"},
-		{2, 2, "2.00", "+0.0%", "+0.00"},
+		{2, 2, "2.00", "0.0%", "0.00"},
+		{449.1, 449, "449", "0.0%", "-0.10"},
 	} {
 		difference := c.second - c.first
 		share := difference / c.first
@@ -60,6 +62,32 @@ func TestComparisonsHaveThreeDigits(t *testing.T) {
 		change, _, _ := deltaWords(row, 1)
 		if number := signed(difference, false, &c.first); figureOr(&c.first) != c.figure || change != c.relative || number != c.number {
 			t.Errorf("%v, %v: %s %s %s", c.first, c.second, figureOr(&c.first), change, number)
+		}
+	}
+}
+
+// A comparison says in a sentence which tests found a difference. Sentences use the width
+// of the terminal, and a side without a common level has no table.
+func TestComparisonAnswersFirst(t *testing.T) {
+	first, second, p := 200.0, 250.0, 0.01
+	share := second/first - 1
+	delta := func(v compare.Verdict) *compare.Delta {
+		return &compare.Delta{Difference: second - first, Share: &share, P: &p, Adjusted: &p, Verdict: v}
+	}
+	row := func(title string, v compare.Verdict) compare.Row {
+		return compare.Row{Quantity: metric.Quantity{Title: title}, Values: []*float64{&first, &second, nil}, Deltas: []*compare.Delta{nil, delta(v), nil}}
+	}
+	for want, rows := range map[string][]compare.Row{
+		"Of 3 tests, B is worse than A in 1 (TTFT mean +25.0%), and better than A in 1 (Output +25.0%).": {row("TTFT mean", compare.Worse), row("TPOT mean", compare.Same), row("Output", compare.Better)},
+		"A and B: no significant difference in 1 test.":                                                  {row("TTFT mean", compare.Same)},
+	} {
+		c := &compare.Comparison{Sides: make([]compare.Side, 3), Levels: []compare.Level{{Runs: []int{1, 1, 0}, Rows: rows}}, Wide: 120}
+		var out strings.Builder
+		if err := comparisonText(&out, c); err != nil {
+			t.Fatal(err)
+		}
+		if text := out.String(); !strings.Contains(text, "\n"+want+"\n") || strings.Contains(text, notMeasured) || strings.Index(text, want) > strings.Index(text, "95 %") {
+			t.Errorf("want %s in\n%s", want, text)
 		}
 	}
 }

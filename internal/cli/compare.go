@@ -131,6 +131,7 @@ func (o *compareOptions) run(env *Env, paths []string) error {
 	if err != nil {
 		return err
 	}
+	c.Wide = env.wrapAt()
 	if err := format.Render(env.Stdout, c); err != nil {
 		return err
 	}

@@ -55,14 +55,31 @@ func (b *benchRun) showAll(r *report.Report) error {
 	case b.brief() && b.env.Terminal:
 		return b.printLevel(report.TextLevel, &levels[0])
 	case b.brief():
-		return b.printClosing()
+		return b.printClosing(report.Closing(&b.Outcome))
+	case b.tall():
+		text := conclusion.Of(&b.Outcome).Text
+		if verdict := string(levels[0].Summary.Verdict.Severity) + ": "; !strings.HasPrefix(text[0], verdict) {
+			text[0] = verdict + text[0]
+		}
+		return b.printClosing(text)
 	}
 	return nil
 }
 
-// printClosing prints the conclusion of the run below its levels.
-func (b *benchRun) printClosing() error {
-	for _, text := range report.Closing(&b.Outcome) {
+// tall reports whether the printed level is higher than the terminal, so that its verdict
+// has left the screen.
+func (b *benchRun) tall() bool {
+	if !b.env.Terminal {
+		return false
+	}
+	var text strings.Builder
+	err := b.writeLevel(&text, report.TextLevel, &b.Outcome.Levels[0])
+	return err == nil && strings.Count(text.String(), "\n") >= b.env.Height()
+}
+
+// printClosing prints sentences about the run below its levels.
+func (b *benchRun) printClosing(sentences []string) error {
+	for _, text := range sentences {
 		if _, err := fmt.Fprintln(b.env.Stdout, strings.Join(termtext.Wrap(text, b.env.wrapAt()), "\n")); err != nil {
 			return err
 		}
@@ -72,9 +89,13 @@ func (b *benchRun) printClosing() error {
 
 // printLevel prints one level.
 func (b *benchRun) printLevel(print func(io.Writer, *report.Report, *outcome.Level) error, l *outcome.Level) error {
+	return b.writeLevel(b.env.Stdout, print, l)
+}
+
+func (b *benchRun) writeLevel(w io.Writer, print func(io.Writer, *report.Report, *outcome.Level) error, l *outcome.Level) error {
 	r := &report.Report{Runs: []outcome.Run{b.Outcome}, Style: b.Runner.Plan.ReportStyle, Brief: !b.Runner.Asked.Verbose}
 	b.env.fit(r)
-	return print(b.env.Stdout, r, l)
+	return print(w, r, l)
 }
 
 // suggestion breaks a line with a command like a shell, if it is too wide for the

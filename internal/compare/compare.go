@@ -50,6 +50,7 @@ type Comparison struct {
 	Warnings []string `json:"warnings,omitempty"` // why the sides may differ for other reasons
 	Levels   []Level  `json:"levels"`
 	Alone    []Alone  `json:"unmatched,omitempty"` // levels without a match
+	Wide     int      `json:"-"`                   // of the terminal, for sentences; 0 is unknown
 }
 
 // A Level holds the results of all sides at the same coordinates.
