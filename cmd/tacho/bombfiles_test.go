@@ -24,7 +24,7 @@ func text(s string) content {
 
 // repeated is a file of before, a unit many times, and after.
 func repeated(before, unit string, times int, after string) content {
-	return text(before + strings.Repeat(unit, times) + after)
+	return func(path string) error { return text(before + strings.Repeat(unit, times) + after)(path) }
 }
 
 // sparse is a file that starts with before and is otherwise zeros, which take no disk.

@@ -134,14 +134,15 @@ func results() []bomb {
 		{name: "result: 10 million brackets", files: one(repeated(`{"x":`, "[", 10*million, "")), args: report, want: "r.json"},
 		{name: "result: numbers beyond time", files: one(text(`{"model_id":"m","request_throughput":1e308,"duration":1e308,"completed":1e18,"ttfts":[1e308,1],"itls":[[1e308],[-1e308]],"input_lens":[1e18,1],"output_lens":[3,2],"start_times":[-1e308,1e308]}`)), args: report + " --report html=r.html", ends: true},
 		{name: "result: 4 million levels", files: one(repeated(`{"runs":[{"tool":"tacho","levels":[`, "{},", 4*million, "{}]}]}")), args: report, want: "r.json: "},
-		{name: "result: 4 million requests of AIPerf", files: map[string]content{"r.jsonl": repeated("", `{"metadata":{"benchmark_phase":"profiling"},"metrics":{}}`+"\n", 4*million, "")}, args: "report r.jsonl", want: "r.jsonl"},
+		{name: "result: 4 million requests of AIPerf", files: map[string]content{"r.jsonl": repeated("", `{"metadata":{"benchmark_phase":"profiling"},"metrics":{}}`+"\n", 4*million, "")}, args: "report r.jsonl", want: "r.jsonl: more than 3 million JSON objects"},
 	}
 }
 
 func runs() []bomb {
 	const manifest, stage = `{"schema":1,"tool":"tacho"}`, `{"index":0,"config":{"percentiles":[99],"metrics":["ttft"]}}` + "\n"
+	const record = `{"stage":0,"due_ns":0,"sent_ns":1000,"end_ns":3000000,"output_tokens":1,"events":{"at_ns":[2000000]}}` + "\n"
 	run := func(more map[string]content) map[string]content {
-		out := map[string]content{"r/manifest.json": text(manifest), "r/stages.jsonl": text(stage)}
+		out := map[string]content{"r/manifest.json": text(manifest), "r/stages.jsonl": text(stage), "r/records.jsonl": text(record)}
 		for name, c := range more {
 			out["r/"+name] = c
 		}
@@ -152,21 +153,23 @@ func runs() []bomb {
 	return []bomb{
 		{name: "run: a million levels", files: one("stages.jsonl", levels(million)), args: report, want: "stages.jsonl: more than 10000 levels"},
 		{name: "run: a record of 8 GB", files: one("records.jsonl", sparse(`{"stage":0`, 8<<30)), args: report, want: "records.jsonl: a line is longer than 128 MiB"},
-		{name: "run: 60 million events in a record", files: one("records.jsonl", repeated(`{"stage":0,"events":{"at_ns":[`, "1,", 60*million, "1]}}\n")), args: report, want: "nothing was measured"},
+		{name: "run: 60 million events in a record", files: one("records.jsonl", repeated(`{"stage":0,"events":{"at_ns":[`, "1,", 60*million, "1]}}\n")), args: report, want: "records.jsonl:1: events: more than 1048576"},
 		{name: "run: a pipe as records", files: one("records.jsonl", pipe), args: report, want: "records.jsonl is a pipe"},
 		{name: "run: manifest of 200 MiB", files: one("manifest.json", repeated(`{"schema":1,"target":{"servers":[`, "{},", 70*million, "{}]}}")), args: report, want: "manifest.json is larger than 16 MiB"},
-		{name: "run: 20 million samples", files: one("instruments.jsonl", repeated("", "{}\n", 20*million, "")), args: report, want: "nothing was measured"},
-		{name: "run: times at the end of int64", files: one("records.jsonl", text(`{"stage":0,"sent_ns":9223372036854775807,"end_ns":-9223372036854775808,"events":{"at_ns":[1]}}`+"\n")), args: report, want: "nothing was measured"},
+		{name: "run: 20 million samples", files: one("instruments.jsonl", repeated("", "{}\n", 20*million, "")), args: report, want: "instruments.jsonl: more than 1048576 samples"},
+		{name: "run: times at the end of int64", files: one("records.jsonl", text(`{"stage":0,"sent_ns":9223372036854775807,"end_ns":-9223372036854775808,"events":{"at_ns":[1]}}`+"\n")), args: report, want: "records.jsonl:1: "},
 	}
 }
 
 // levels is a stages file.
 func levels(n int) content {
-	var b strings.Builder
-	for i := range n {
-		fmt.Fprintf(&b, "{\"index\":%d}\n", i)
+	return func(path string) error {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "{\"index\":%d}\n", i)
+		}
+		return text(b.String())(path)
 	}
-	return text(b.String())
 }
 
 func numbers() (out []bomb) {

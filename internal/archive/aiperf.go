@@ -5,6 +5,9 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -32,7 +35,9 @@ var aiperfKind = Kind{
 				s.aiperfConfig(d.object("input_config"))
 				s.level.Epoch = began(d.text("start_time"))
 				s.aiperf(d)
-				s.aiperfRequests(filepath.Join(filepath.Dir(f.path), aiperfRequestsFile))
+				if err := s.aiperfRequests(filepath.Join(filepath.Dir(f.path), aiperfRequestsFile)); err != nil {
+					return nil, err
+				}
 				out = append(out, s.entries(aiperfNote)...)
 			}
 		}
@@ -103,10 +108,15 @@ func (s *sheet) aiperfConfig(c doc) {
 }
 
 // aiperfRequests reads the requests from the file beside the export, if it exists.
-func (s *sheet) aiperfRequests(path string) {
+func (s *sheet) aiperfRequests(path string) error {
 	b, err := atomicfile.Read(path)
-	if err != nil {
-		return
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if err := checkSize(b); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	var docs []doc
 	for line := range bytes.Lines(b) {
@@ -116,6 +126,7 @@ func (s *sheet) aiperfRequests(path string) {
 		}
 	}
 	s.aiperfAsked(docs)
+	return nil
 }
 
 // aiperfAlone summarizes requests as a level, if there is no export.

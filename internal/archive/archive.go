@@ -118,6 +118,9 @@ func sumUp(kept *store.Run, change func(*metric.Config) error) (map[int]*sums, e
 		}
 	}
 	if !measured && !slices.ContainsFunc(kept.Levels, func(l store.Level) bool { return kept.Mismatch(&l) != nil }) {
+		if d := kept.Damaged(); d.Lines > 0 {
+			return nil, fmt.Errorf("%s: %w, or its records are damaged: %d lines could not be read (first %w)", kept.Dir, errNothing, d.Lines, d.First)
+		}
 		return nil, fmt.Errorf("%s: %w", kept.Dir, errNothing)
 	}
 	return all, nil

@@ -21,9 +21,24 @@ type file struct {
 	cut   error // the error that ended the parsing of its JSON
 }
 
-// maxValues limits the values of a JSON file, because a value takes up to 100 bytes of memory. A file of 256 MiB with
-// details of each request has fewer: a latency has about 20 digits.
-const maxValues = 16 << 20
+// Limits of a JSON file, because a value takes up to 100 bytes of memory, and an object 600. A file of 256 MiB with details
+// of each request has fewer: a latency has about 20 digits, and a request of AIPerf 3 kB and 25 objects.
+const (
+	maxValues  = 16 << 20
+	maxObjects = 3 << 20
+)
+
+// checkSize returns an error if a JSON file has too many values or objects.
+func checkSize(text []byte) error {
+	const advice = "give the summary of the run, without details of each request"
+	if values(text) > maxValues {
+		return fmt.Errorf("more than %d million JSON values: %s", maxValues>>20, advice)
+	}
+	if bytes.Count(text, []byte("{")) > maxObjects {
+		return fmt.Errorf("more than %d million JSON objects: %s", maxObjects>>20, advice)
+	}
+	return nil
+}
 
 // values returns the approximate number of values in JSON.
 func values(text []byte) int {

@@ -129,8 +129,10 @@ func readFile(path string) ([]entry, error) {
 		return nil, err
 	}
 	f := &file{path: path, bytes: b}
-	if f.isJSON() && values(b) > maxValues {
-		return nil, fmt.Errorf("%s: more than %d million JSON values: give the summary of the run, without details of each request", path, maxValues>>20)
+	if f.isJSON() {
+		if err := checkSize(b); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
 	}
 	for _, k := range Kinds {
 		entries, err := k.read(f)

@@ -275,12 +275,16 @@ func TestFailuresInDetails(t *testing.T) {
 // A file with more values than fit into memory is an error that names the file.
 func TestManyValuesAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "result.json")
-	text := `{"duration":1,"completed":1,"ttfts":[` + strings.Repeat("[],", 16<<20) + `[]]}`
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := archive.All(path, nil); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "16 million") {
-		t.Errorf("%v, want an error that names the file and the limit", err)
+	for text, want := range map[string]string{
+		`{"duration":1,"completed":1,"ttfts":[` + strings.Repeat("[],", 16<<20) + `[]]}`:          "more than 16 million JSON values",
+		strings.Repeat(`{"metadata":{"benchmark_phase":"profiling"},"metrics":{}}`+"\n", 1<<20+1): "more than 3 million JSON objects",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := archive.All(path, nil); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want an error that names the file and %q", err, want)
+		}
 	}
 }
 
@@ -289,7 +293,7 @@ func TestDocumentIsBounded(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"runs":[{"tool":"tacho","levels":[` + strings.Repeat("{},", 10_000) + `{}]}]}`:          "more than 10000 levels",
 		`{"runs":[` + strings.Repeat("{},", 10_001) + `{}]}`:                                      "more than 10000 levels",
-		`{"runs":[{"tool":"tacho","notes":[` + strings.Repeat("{},", 4<<20) + `{}]}]}`:            "more than 4 million JSON values",
+		`{"runs":[{"tool":"tacho","notes":[` + strings.Repeat("null,", 4<<20) + `null]}]}`:        "more than 4 million JSON values",
 		`{"runs":[{"tool":"tacho","levels":[{"summary":{"dists":[` + strings.Repeat("[],", 4<<20): "more than 4 million JSON values",
 	} {
 		dir := t.TempDir()
@@ -331,5 +335,24 @@ func TestTimesOfRequestsAreBounded(t *testing.T) {
 		if err := f.Render(io.Discard, &report.Report{Runs: []outcome.Run{*run}}); err != nil {
 			t.Errorf("%s: %v", f.Name, err)
 		}
+	}
+}
+
+// The file of requests beside an export of AIPerf has the same limits.
+func TestRequestsBesideAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "profile_export.jsonl")
+	export, err := os.ReadFile("testdata/aiperf/profile_export_aiperf.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "profile_export_aiperf.json"), export, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Repeat("{}\n", 3<<20+1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := archive.All(filepath.Join(dir, "profile_export_aiperf.json"), nil); err == nil || !strings.Contains(err.Error(), path+": more than 3 million JSON objects") {
+		t.Errorf("%v", err)
 	}
 }
