@@ -153,7 +153,7 @@ func runs() []bomb {
 	return []bomb{
 		{name: "run: a million levels", files: one("stages.jsonl", levels(million)), args: report, want: "stages.jsonl: more than 10000 levels"},
 		{name: "run: a record of 8 GB", files: one("records.jsonl", sparse(`{"stage":0`, 8<<30)), args: report, want: "records.jsonl: a line is longer than 128 MiB"},
-		{name: "run: 60 million events in a record", files: one("records.jsonl", repeated(`{"stage":0,"events":{"at_ns":[`, "1,", 60*million, "1]}}\n")), args: report, want: "records.jsonl:1: events: more than 1048576"},
+		{name: "run: 60 million events in a record", files: one("records.jsonl", repeated(`{"stage":0,"events":{"at_ns":[`, "1,", 60*million, "1]}}\n")), args: report, want: "records.jsonl:1: events: more than 6291456 numbers"},
 		{name: "run: a pipe as records", files: one("records.jsonl", pipe), args: report, want: "records.jsonl is a pipe"},
 		{name: "run: manifest of 200 MiB", files: one("manifest.json", repeated(`{"schema":1,"target":{"servers":[`, "{},", 70*million, "{}]}}")), args: report, want: "manifest.json is larger than 16 MiB"},
 		{name: "run: 20 million samples", files: one("instruments.jsonl", repeated("", "{}\n", 20*million, "")), args: report, want: "instruments.jsonl: more than 1048576 samples"},
