@@ -35,7 +35,7 @@ var clockRules = []Rule{
 			return s.ITLSlackMillis / max(*s.ExactGapMillis, d.Stats.Bound(99).Low, minMillis), true
 		},
 		text: func(s *Summary, v float64) string {
-			return fmt.Sprintf("late reads gave tokens up to %.1f ms apart one timestamp (%.1f usual gaps)", s.ITLSlackMillis, v)
+			return fmt.Sprintf("late reads gave tokens up to %s ms apart one timestamp (%s usual gaps)", Brief(s.ITLSlackMillis), Brief(v))
 		},
 	}),
 	unbuffered(Rule{
@@ -100,7 +100,7 @@ func offWords(s *Stats, off float64) string {
 	if v < 0.01 {
 		return fmt.Sprintf("%.1g", v)
 	}
-	return fmt.Sprintf("%.2f", v)
+	return Brief(v)
 }
 
 // String returns both ends in milliseconds.

@@ -427,12 +427,12 @@ func TestOffWordsAreTheValue(t *testing.T) {
 		"bound of TTFT": {func(s *metric.Summary) {
 			setPercentile(s, metric.TTFT, 99, 5)
 			setBound(s, metric.TTFT, 4.8, 5)
-		}, "ttft-bound", "may be off by 0.20 ms"},
-		"slack of TTFT": {func(s *metric.Summary) { uncertainTTFT(s, 6) }, "ttft-bound", "may be off by 6.00 ms"},
+		}, "ttft-bound", "may be off by 0.2 ms"},
+		"slack of TTFT": {func(s *metric.Summary) { uncertainTTFT(s, 6) }, "ttft-bound", "may be off by 6 ms"},
 		"bound of ITL": {func(s *metric.Summary) {
 			coalesce(s, 0, 75)
 			setBound(s, metric.ITL, 73, 75)
-		}, "coalesced", "may be off by 2.00 ms"},
+		}, "coalesced", "may be off by 2 ms"},
 		"little slack of ITL": {func(s *metric.Summary) { coalesce(s, 0.004, 75) }, "coalesced", "may be off by 0.004 ms"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -57,7 +57,7 @@ func comparisonText(w io.Writer, c *compare.Comparison) error {
 			fmt.Fprintln(out, wrap("- "+safe(text), "  "))
 		}
 	}
-	for _, text := range differences(c) {
+	for _, text := range answers(c) {
 		fmt.Fprintln(out, wrap(text, "  "))
 	}
 	for _, warning := range c.Warnings {
@@ -348,49 +348,12 @@ func unmatchedLevels(c *compare.Comparison) []string {
 	return out
 }
 
-// differences says for each side in which tests it is worse or better than the first.
-func differences(c *compare.Comparison) (out []string) {
+// answers says in a sentence how each side differs from the first.
+func answers(c *compare.Comparison) (out []string) {
 	for side := 1; side < len(c.Sides); side++ {
-		tests, found := 0, map[compare.Verdict][]string{}
-		for i := range c.Levels {
-			for k := range c.Levels[i].Rows {
-				row := &c.Levels[i].Rows[k]
-				d := row.Deltas[side]
-				if d == nil || d.P == nil {
-					continue
-				}
-				tests++
-				change, _, _ := deltaWords(row, side)
-				name := row.Quantity.Title + " " + change
-				if option, names := levelNames(c); len(c.Levels) > 1 {
-					name += " at " + strings.TrimSpace(option+" "+names[i])
-				}
-				found[d.Verdict] = append(found[d.Verdict], name)
-			}
-		}
-		words := []string{}
-		for _, v := range []compare.Verdict{compare.Worse, compare.Better} {
-			if list := found[v]; len(list) > 0 {
-				words = append(words, fmt.Sprintf("%s than %s in %d (%s)", v, letter(0), len(list), enumerated(list)))
-			}
-		}
-		switch {
-		case tests > 0 && len(words) == 0:
-			out = append(out, fmt.Sprintf("%s and %s: no significant difference in %s.", letter(0), letter(side), counted(tests, "test")))
-		case tests > 0:
-			out = append(out, safe(fmt.Sprintf("Of %s, %s is %s.", counted(tests, "test"), letter(side), strings.Join(words, ", and "))))
-		}
+		out = append(out, safe(conclusion.OfComparison(c, side)))
 	}
 	return out
-}
-
-// enumerated joins the first names of a list.
-func enumerated(list []string) string {
-	const most = 4
-	if more := len(list) - most; more > 0 {
-		list = append(slices.Clone(list[:most]), fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(list, ", ")
 }
 
 // legend explains the marks of the table, and why some rows have no test.
@@ -440,7 +403,7 @@ func comparisonMarkdown(w io.Writer, c *compare.Comparison) error {
 			fmt.Fprintf(out, "  - %s\n", markdownText(safe(text)))
 		}
 	}
-	for _, text := range differences(c) {
+	for _, text := range answers(c) {
 		fmt.Fprintf(out, "- %s\n", markdownText(text))
 	}
 	for _, warning := range c.Warnings {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/tacho-bench/tacho/internal/compare"
 	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/report/conclusion"
 )
 
 // p takes at most seven characters, because rows must fit into 80 columns.
@@ -69,25 +71,28 @@ func TestComparisonsHaveThreeDigits(t *testing.T) {
 // A comparison says in a sentence which tests found a difference. Sentences use the width
 // of the terminal, and a side without a common level has no table.
 func TestComparisonAnswersFirst(t *testing.T) {
-	first, second, p := 200.0, 250.0, 0.01
-	share := second/first - 1
-	delta := func(v compare.Verdict) *compare.Delta {
-		return &compare.Delta{Difference: second - first, Share: &share, P: &p, Adjusted: &p, Verdict: v}
+	side := func(name, rate string, mean float64) compare.Side {
+		l := outcome.Level{Setting: outcome.Setting{Name: "--request-rate " + rate, Value: rate, Coordinates: outcome.Coordinates{{Name: "request-rate", Value: rate}}}}
+		l.Summary.Completed, l.Summary.Requests = 100, 100
+		l.Summary.Verdict.Severity = metric.Valid
+		l.Summary.Dists = []metric.Dist{{Name: "ttft", Unit: metric.Millis, N: 100, Stats: &metric.Stats{Mean: mean, Median: mean}}}
+		return compare.Side{Name: name, Runs: []outcome.Run{{Levels: []outcome.Level{l}}}}
 	}
-	row := func(title string, v compare.Verdict) compare.Row {
-		return compare.Row{Quantity: metric.Quantity{Title: title}, Values: []*float64{&first, &second, nil}, Deltas: []*compare.Delta{nil, delta(v), nil}}
+	q, err := metric.ParseQuantity("ttft.mean")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for want, rows := range map[string][]compare.Row{
-		"Of 3 tests, B is worse than A in 1 (TTFT mean +25.0%), and better than A in 1 (Output +25.0%).": {row("TTFT mean", compare.Worse), row("TPOT mean", compare.Same), row("Output", compare.Better)},
-		"A and B: no significant difference in 1 test.":                                                  {row("TTFT mean", compare.Same)},
-	} {
-		c := &compare.Comparison{Sides: make([]compare.Side, 3), Levels: []compare.Level{{Runs: []int{1, 1, 0}, Rows: rows}}, Wide: 120}
-		var out strings.Builder
-		if err := comparisonText(&out, c); err != nil {
-			t.Fatal(err)
-		}
-		if text := out.String(); !strings.Contains(text, "\n"+want+"\n") || strings.Contains(text, notMeasured) || strings.Index(text, want) > strings.Index(text, "95 %") {
-			t.Errorf("want %s in\n%s", want, text)
-		}
+	c, err := compare.Compare([]compare.Side{side("first", "1", 200), side("second", "1", 250), side("third", "2", 300)}, compare.Options{Quantities: []metric.Quantity{q}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Wide = 200
+	var out strings.Builder
+	if err := comparisonText(&out, c); err != nil {
+		t.Fatal(err)
+	}
+	text, answer := out.String(), conclusion.OfComparison(c, 1)
+	if at := strings.Index(text, "\n"+answer+"\n"); at < 0 || at > strings.Index(text, "95 %") || strings.Contains(text, notMeasured) {
+		t.Errorf("want %q before the table in\n%s", answer, text)
 	}
 }

@@ -33,27 +33,7 @@ const maxLine = 128 << 20
 func inOrder[T any](in *bufio.Reader, whole bool, decode func([]byte, *T) error, use func(*T, error) bool) error {
 	batches := make(chan *batch[T], runtime.NumCPU()) // batches in progress
 	enough := make(chan struct{})
-	go func() {
-		defer close(batches)
-		for {
-			b := readBatch[T](in, whole)
-			long := b.size > 16*batchBytes
-			if long { // decode one at a time, because of the memory
-				b.decode(decode)
-			}
-			select {
-			case batches <- b:
-				if !long {
-					go b.decode(decode)
-				}
-			case <-enough:
-				return
-			}
-			if b.failed != nil {
-				return
-			}
-		}
-	}()
+	go readBatches(in, whole, decode, batches, enough)
 	defer func() {
 		close(enough)
 		for range batches { // the reader stops before its file is closed
@@ -71,6 +51,29 @@ func inOrder[T any](in *bufio.Reader, whole bool, decode func([]byte, *T) error,
 		}
 	}
 	return nil
+}
+
+// readBatches reads batches and starts to decode them, until the end of the file or until enough is closed.
+func readBatches[T any](in *bufio.Reader, whole bool, decode func([]byte, *T) error, batches chan<- *batch[T], enough <-chan struct{}) {
+	defer close(batches)
+	for {
+		b := readBatch[T](in, whole)
+		long := b.size > 16*batchBytes
+		if long { // decode one at a time, because of the memory
+			b.decode(decode)
+		}
+		select {
+		case batches <- b:
+			if !long {
+				go b.decode(decode)
+			}
+		case <-enough:
+			return
+		}
+		if b.failed != nil {
+			return
+		}
+	}
 }
 
 func readBatch[T any](in *bufio.Reader, whole bool) *batch[T] {

@@ -337,7 +337,7 @@ func (f *finding) conclude(ctx context.Context, err error) error {
 	f.answer = func() error { return f.show(&limit) }
 	err = f.benchRun.conclude(ctx, err)
 	if !limit.Decided && f.search.Left() == 0 && err == nil {
-		f.say("Next, give the search more time: add --budget " + shortDuration((2*f.spent()/halfMinute+1)*halfMinute))
+		f.say("Next, give the search more time: add --budget " + shortDuration((2*f.spent()).Truncate(halfMinute)+halfMinute))
 	}
 	var exit *exitError
 	switch {

@@ -136,11 +136,11 @@ func FuzzParse(f *testing.F) {
 
 // aliases returns YAML whose list doubles n times.
 func aliases(n int) string {
-	text := "errors: {a0: &a0 [x, x]"
+	text := []string{"errors: {a0: &a0 [x, x]"}
 	for i := range n {
-		text += fmt.Sprintf(", a%d: &a%d [*a%d, *a%d]", i+1, i+1, i, i)
+		text = append(text, fmt.Sprintf("a%d: &a%d [*a%d, *a%d]", i+1, i+1, i, i))
 	}
-	return text + "}\n"
+	return strings.Join(text, ", ") + "}\n"
 }
 
 // tryProfile simulates some requests, if b is a valid profile.
