@@ -16,7 +16,7 @@ import (
 )
 
 // realTag matches files of the real tier, built by make test-real.
-var realTag = regexp.MustCompile(`(?m)^//go:build .*\breal\b`)
+var realTag = regexp.MustCompile(`(?m)^//go:build (.*[^!])?\breal\b`)
 
 // ownTags match tests with their own make target.
 var ownTags = regexp.MustCompile(`(?m)^//go:build .*\b(oracle|engines|vllm|hostile|bombs|netns|large|coverage|release|image|apiserver)\b`)
