@@ -101,10 +101,10 @@ const AutoClock = "auto"
 
 // Load sets the amount and the timing of requests.
 type Load struct {
-	NumPrompts      int      `flag:"num-prompts" default:"1000" help:"number of requests; this and every other number or choice may be a list (1,2,4 or 1,2,...,4096) with one level per value"`
-	RequestRate     float64  `flag:"request-rate" default:"inf" list:"sweep" alias:"sweep-request-rate" help:"requests per second; inf sends all immediately; sweep finds rates from concurrency 1 to saturation"`
+	NumPrompts      int      `flag:"num-prompts" default:"1000" help:"number of requests, or a list such as 100,200; every number or choice may be a list (1,2,4 or 1,2,...,4096) with one level per value"`
+	RequestRate     float64  `flag:"request-rate" default:"inf" list:"sweep" alias:"sweep-request-rate" help:"requests per second, a list such as 1,2,4, or sweep; inf sends all immediately; sweep finds rates from concurrency 1 to saturation"`
 	Burstiness      float64  `flag:"burstiness" default:"1" help:"gamma shape of the gaps: 1 is Poisson, lower is burstier, higher is more even, inf is constant"`
-	MaxConcurrency  int      `flag:"max-concurrency" list:"sweep" alias:"sweep-max-concurrency multi-turn-concurrency" most:"1000000" help:"maximum requests in flight; sweep finds values from 1 to saturation"`
+	MaxConcurrency  int      `flag:"max-concurrency" list:"sweep" alias:"sweep-max-concurrency multi-turn-concurrency" most:"1000000" help:"maximum requests in flight, a list such as 1,8,64, or sweep; sweep finds values from 1 to saturation"`
 	PromptsFactor   int      `flag:"sweep-num-prompts-factor" help:"+ number of requests per level, as a multiple of --max-concurrency"`
 	Repeat          int      `flag:"repeat" list:"no" alias:"num-runs" most:"10000" help:"+ number of runs per level; the report shows their spread"`
 	RampUpStrategy  string   `flag:"ramp-up-strategy" list:"yes" words:"linear exponential" help:"increase the rate, linear or exponential; replaces --request-rate"`

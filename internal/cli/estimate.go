@@ -69,9 +69,9 @@ func sweepEstimate(p *plan.Plan) string {
 		levels, span(e), level)
 }
 
-// shortDuration writes a time as --budget accepts it, in full seconds and without zeros.
+// shortDuration writes a time as flags accept it, without zeros.
 func shortDuration(d time.Duration) string {
-	text := d.Round(time.Second).String()
+	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {
 		if strings.HasSuffix(text, zero) {
 			text = strings.TrimSuffix(text, zero[1:])

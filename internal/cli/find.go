@@ -84,9 +84,10 @@ rejected, because each probe ends when its result is certain.`,
 	fs.Float64Var(&f.from, "from", 0, "initial load (default: concurrency 1)")
 	fs.Float64Var(&f.to, "to", 0, "maximum load (default: unlimited)")
 	fs.StringVar(&f.within, "within", "5%", "precision of the limit")
-	fs.DurationVar(&f.budget, "budget", 0, "maximum time for all probes, such as 10m (default: the time of 6,500 requests at the limit, or three times that without a result)")
+	fs.DurationVar(&f.budget, "budget", 0, "maximum time for all probes, such as 10m; --dry-run prints the usual time (default: the time of 6,500 requests at the limit, or three times that without a result)")
 	f.bind(fs, "print the plan without sending requests")
 	bind(fs, &p)
+	fs.Lookup("max-concurrency").Usage = "maximum requests in flight"
 	size := fs.Lookup("num-prompts")
 	size.Usage, size.DefValue = "maximum requests per probe (default: as many as the SLO needs)", ""
 	return cmd

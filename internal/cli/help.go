@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -33,7 +34,7 @@ var commonFlags = map[string]string{
 		"workload dataset-name dataset-path random-input-len random-output-len goodput metric-percentiles fail-if save-result",
 	"predict": "engine replicas balance plan dry-run num-prompts request-rate max-concurrency max-seconds seed " +
 		"dataset-name dataset-path random-input-len random-output-len goodput metric-percentiles fail-if",
-	"find": "slo find from to within plan dry-run base-url backend model api-key-file sim num-prompts max-concurrency seed " +
+	"find": "slo find from to within budget plan dry-run base-url backend model api-key-file sim num-prompts max-concurrency seed " +
 		"dataset-name dataset-path random-input-len random-output-len",
 	"sweep": "serve-cmd serve-param serve-shell plan dry-run backend model num-prompts request-rate max-concurrency max-seconds seed " +
 		"dataset-name dataset-path random-input-len random-output-len fail-if",
@@ -116,15 +117,37 @@ func flagRow(f *pflag.Flag, all bool) row {
 		r.name += " " + name
 	}
 	if !all {
-		r.text, _, _ = strings.Cut(r.text, "; ")
+		r.text = firstClause(r.text)
 	}
 	if all && noted(f, ownNote) != "" {
 		r.name = "+ " + r.name
 	}
 	if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" && f.DefValue != "0" && f.DefValue != "0s" {
-		r.text += " (default " + f.DefValue + ")"
+		standard := f.DefValue
+		if d, err := time.ParseDuration(standard); err == nil && f.Value.Type() == "duration" {
+			standard = shortDuration(d)
+		}
+		r.text += " (default " + standard + ")"
 	}
 	return r
+}
+
+// firstClause returns the text before the first semicolon outside parentheses.
+func firstClause(text string) string {
+	open := 0
+	for i, c := range text {
+		switch c {
+		case '(':
+			open++
+		case ')':
+			open--
+		case ';':
+			if open == 0 {
+				return text[:i]
+			}
+		}
+	}
+	return text
 }
 
 // valueName returns the placeholder for a flag's value, or nothing for a
@@ -196,7 +219,7 @@ func kindParts(command string, flags []part) (out []part) {
 			styles = append(styles, row{s.String(), s.Doc})
 		}
 		return []part{
-			kinds("Formats", formatRows(report.Formats)), kinds("Formats of a text report", formatRows(report.FileFormats)),
+			kinds("Formats", formatRows(report.Formats)), kinds("Formats for a result of another tool", formatRows(report.FileFormats)),
 			kinds("Report styles", styles), kinds("Supported results", results),
 		}
 	case "compare":

@@ -40,7 +40,8 @@ results of other tools and prints them in the same way. A folder of results is a
 sweep. Several levels are printed as a table, curves and a conclusion; --verbose
 prints the full report of each level. A single text report of the "Serving
 Benchmark Result" family is printed byte for byte, or as JSON or CSV.`,
-		Example: `  tacho report runs/20260301-120000-vllm
+		Example: `  tacho report last
+  tacho report last --format flat
   tacho report runs/20260301-120000-vllm --report-style old --metric-percentiles 50,90,99
   tacho report report.txt --format csv
   tacho report results/ --format levels

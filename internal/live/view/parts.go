@@ -222,10 +222,12 @@ var Keys = []struct{ Key, Name, Meaning string }{
 // keys is the last line.
 func (f *frame) keys() *termtext.Line {
 	l := f.line()
-	if f.Pause {
-		l.Add(termtext.Yellow, "PAUSE before the next level, p continues  ")
-	}
 	wide := 0
+	if f.Pause {
+		const pause = "PAUSE before the next level, p continues  "
+		l.Add(termtext.Yellow, pause)
+		wide = len(pause)
+	}
 	for _, k := range Keys {
 		wide += len(k.Key + " " + k.Name + "  ")
 	}

@@ -105,6 +105,17 @@ func TestSmallFrameIsFull(t *testing.T) {
 	}
 }
 
+// All keys are shown, also while the run is to pause.
+func TestKeysFit(t *testing.T) {
+	for _, pause := range []bool{false, true} {
+		lines := Screen{Wide: 80, High: 24, Keys: true, Pause: pause}.Frame(&live.Snapshot{})
+		last := lines[len(lines)-1]
+		if !strings.Contains(last, "q") || strings.Contains(last, "...") || pause != strings.Contains(last, "PAUSE before the next level") {
+			t.Error(last)
+		}
+	}
+}
+
 // Names of levels are short in the table if they are only loads.
 func TestRowName(t *testing.T) {
 	for name, want := range map[string]string{
