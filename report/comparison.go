@@ -484,11 +484,3 @@ func written(w io.Writer, b *strings.Builder) error {
 
 // inCell escapes a text for a cell of a Markdown table.
 func inCell(text string) string { return strings.ReplaceAll(safe(text), "|", `\|`) }
-
-// counted formats a number of things.
-func counted(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return strconv.Itoa(n) + " " + thing
-}
