@@ -67,6 +67,9 @@ func openParquet(path string) (f *os.File, file *parquet.File, err error) {
 	if err != nil {
 		return f, nil, err
 	}
+	if err := checkFooter(f, info.Size()); err != nil {
+		return f, nil, err
+	}
 	if file, err = parquet.OpenFile(f, info.Size()); err != nil {
 		return f, nil, err
 	}

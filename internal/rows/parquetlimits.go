@@ -2,6 +2,7 @@ package rows
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,18 @@ const (
 	maxPageBytes  = 1 << 30
 	maxListValues = 4 << 20 // values in the lists of a group of rows, or the bytes of the file, if that is more
 )
+
+// checkFooter rejects a file whose metadata is longer than the file, because the library allocates the metadata first.
+func checkFooter(f io.ReaderAt, size int64) error {
+	var end [8]byte // length of the metadata, and PAR1
+	if _, err := f.ReadAt(end[:], size-int64(len(end))); err != nil || size < int64(len(end)) {
+		return errors.New("not a Parquet file: it is too short")
+	}
+	if n := int64(binary.LittleEndian.Uint32(end[:])); n > size {
+		return fmt.Errorf("not a Parquet file: its metadata would have %d bytes, and the file has %d", n, size)
+	}
+	return nil
+}
 
 // checkRows rejects files with rows too large for the memory.
 func checkRows(f *os.File, file *parquet.File, size int64) error {

@@ -74,6 +74,21 @@ func TestParquetBombs(t *testing.T) {
 	}
 }
 
+// Metadata longer than the file is not allocated.
+func TestParquetFooterIsBounded(t *testing.T) {
+	for name, text := range map[string]string{"long.parquet": "PAR1 some bytes \xff\xff\xff\x7fPAR1", "short.parquet": "PAR1"} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		bounded.Run(t, 64<<20, func() {
+			if err := Each(path, &Bad{}, nil); err == nil || !strings.Contains(err.Error(), path+": not a Parquet file") {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
 // hidden writes a copy of a Parquet file whose metadata says that a column has one value.
 func hidden(t *testing.T, path string) string {
 	t.Helper()
