@@ -16,6 +16,9 @@ import (
 // maxLine limits the length of a line or row. Longer rows do not occur in datasets and must not exhaust the memory.
 const maxLine = 64 << 20
 
+// maxWindow limits the memory of a zstd decoder. It is the limit of the zstd command, also with --long and --ultra.
+const maxWindow = 128 << 20
+
 // Lines reads the non-empty lines of a file and counts line numbers.
 type Lines struct {
 	path   string
@@ -150,7 +153,7 @@ func openPacked(path string) (io.ReadCloser, error) {
 		}
 		return unpacked{z, f}, nil
 	case strings.HasSuffix(path, ".zst"):
-		z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1))
+		z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			_ = f.Close() // report the first error
 			return nil, fmt.Errorf("%s: %w", path, err)

@@ -89,6 +89,23 @@ func TestParquetFooterIsBounded(t *testing.T) {
 	}
 }
 
+// A zstd file cannot demand more memory than the zstd command uses.
+func TestZstdWindowIsBounded(t *testing.T) {
+	const frame = "\x28\xb5\x2f\xfd"                                           // its magic number, then a descriptor, the window, and a last block of one byte
+	for window, want := range map[byte]string{0x00: "", 0x98: "window size"} { // 1 KiB and 512 MiB
+		path := filepath.Join(t.TempDir(), "a.jsonl.zst")
+		if err := os.WriteFile(path, []byte(frame+"\x00"+string([]byte{window})+"\x09\x00\x001"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		bounded.Run(t, 64<<20, func() {
+			err := Each(path, &Bad{}, func(json.RawMessage) error { return nil })
+			if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), want)) {
+				t.Errorf("window %x: %v, want %q", window, err, want)
+			}
+		})
+	}
+}
+
 // hidden writes a copy of a Parquet file whose metadata says that a column has one value.
 func hidden(t *testing.T, path string) string {
 	t.Helper()
