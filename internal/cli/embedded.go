@@ -57,7 +57,7 @@ func chooseTarget(env *Env, p *plan.Plan) error {
 // defaultScenario sets a run of about ten seconds that shows all features,
 // unless the user set other options.
 func defaultScenario(p *plan.Plan) {
-	load := []string{"num-prompts", "request-rate", "max-concurrency", "max-seconds", "ramp-up-strategy", "dataset-name"}
+	load := []string{"replay", "num-prompts", "request-rate", "max-concurrency", "max-seconds", "ramp-up-strategy", "dataset-name"}
 	if slices.ContainsFunc(load, p.Given) {
 		return
 	}

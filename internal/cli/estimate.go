@@ -80,10 +80,15 @@ func shortDuration(d time.Duration) string {
 	return text
 }
 
-// span describes the time of an estimate: seconds if it is short, otherwise full minutes.
+// span describes the time of an estimate in full seconds, minutes or hours.
 func span(e search.Estimate) string {
 	short, long, unit := e.Shortest.Seconds(), e.Longest.Seconds(), "s"
-	if e.Longest > 2*time.Minute {
+	switch {
+	case e.Longest > 2*time.Hour && e.Shortest > time.Hour:
+		short, long, unit = e.Shortest.Hours(), e.Longest.Hours(), "h"
+	case e.Longest > 2*time.Hour:
+		return fmt.Sprintf("%.0f min to %.0f h", max(math.Floor(e.Shortest.Minutes()), 1), math.Ceil(e.Longest.Hours()))
+	case e.Longest > 2*time.Minute:
 		short, long, unit = e.Shortest.Minutes(), e.Longest.Minutes(), "min"
 	}
 	short, long = max(math.Floor(short), 1), math.Ceil(long)

@@ -60,6 +60,7 @@ var untranslated = map[string]string{
 	"server-metrics":             "set --metrics-url",
 	"session-turn-delay-stddev":  "write both in --think-time-ms, as in --think-time-ms 'normal(1000,100)'",
 	"sharegpt-context-len":       "use --dataset-name custom with a file of prompts",
+	"slo":                        "use tacho find --slo, or --goodput for a limit per request",
 	"slo-attainment-fraction":    "use tacho find --slo",
 	"upload-results":             "set --report, and copy the file",
 	"url-strategy":               "set --balance",
