@@ -84,7 +84,7 @@ var networkRules = []Rule{
 			return ratio(s.Network.Stalls, s.Requests)
 		},
 		text: func(s *Summary, _ float64) string {
-			return fmt.Sprintf("the first tokens of %d answers came together, about %v after the headers (Nagle's algorithm with delayed ACKs)", s.Network.Stalls, delayedAck)
+			return fmt.Sprintf("the first tokens of %d answers came together, about %d ms after the headers (Nagle's algorithm with delayed ACKs)", s.Network.Stalls, delayedAck.Milliseconds())
 		},
 	},
 }

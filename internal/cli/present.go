@@ -52,11 +52,14 @@ func (b *benchRun) showAll(r *report.Report) error {
 		return show(b.env.Stdout, "levels", r)
 	case len(levels) > 1:
 		return show(b.env.Stdout, report.Curve, r)
-	case b.brief() && b.env.Terminal:
-		return b.printLevel(report.TextLevel, &levels[0])
-	case b.brief():
+	case b.brief() && !b.env.Terminal:
 		return b.printClosing(report.Closing(&b.Outcome))
-	case b.tall():
+	case b.brief():
+		if err := b.printLevel(report.TextLevel, &levels[0]); err != nil {
+			return err
+		}
+	}
+	if len(levels) == 1 && b.tall() {
 		text := conclusion.Of(&b.Outcome).Text
 		if verdict := string(levels[0].Summary.Verdict.Severity) + ": "; !strings.HasPrefix(text[0], verdict) {
 			text[0] = verdict + text[0]

@@ -253,6 +253,8 @@ func (f *frame) help(n int) {
 			f.put(l.To(names).Add(termtext.Plain, text))
 		}
 	}
-	f.put(f.line().To(names).Add(termtext.Plain, "Sparklines begin at 0; the number beside them is their largest value. Latencies are p99 of half a second."))
+	for _, text := range termtext.Wrap("Sparklines begin at 0; the number beside them is their largest value. Latencies are p99 of half a second.", max(f.Wide-names-margin, 1)) {
+		f.put(f.line().To(names).Add(termtext.Plain, text))
+	}
 	f.lines = f.lines[:max(min(len(f.lines), from+n), 0)]
 }

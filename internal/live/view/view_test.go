@@ -116,6 +116,14 @@ func TestKeysFit(t *testing.T) {
 	}
 }
 
+// The help for the keys is not cut on a terminal of 80 columns.
+func TestHelpFits(t *testing.T) {
+	text := strings.Join(Screen{Wide: 80, High: 24, Keys: true, Help: true}.Frame(&live.Snapshot{}), "\n")
+	if strings.Contains(text, "...") || !strings.Contains(text, "half a second.") {
+		t.Error(text)
+	}
+}
+
 // Names of levels are short in the table if they are only loads.
 func TestRowName(t *testing.T) {
 	for name, want := range map[string]string{
