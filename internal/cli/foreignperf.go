@@ -18,22 +18,10 @@ import (
 // configuration reads the options of inference-perf from its file. Flags on the
 // same command line take precedence.
 func (l *foreignLine) configuration(path string) error {
-	if ext := filepath.Ext(path); ext != ".yml" && ext != ".yaml" {
-		return errors.New("write the options as flags, and store them with tacho init")
-	}
-	text, err := os.ReadFile(path)
+	options, err := perfOptions(path)
 	if err != nil {
 		return err
 	}
-	var tree map[string]any
-	if err := yaml.Unmarshal(text, &tree); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	if tree["load"] == nil && tree["server"] == nil {
-		return fmt.Errorf("%s is a configuration of another tool: write a plan with tacho init, and read it with --plan", path)
-	}
-	options := map[string]string{"api.type": "completion"} // inference-perf's default
-	flatten(options, "", tree)
 	for _, name := range slices.Sorted(maps.Keys(options)) {
 		switch {
 		case untranslated[name] != "":
@@ -47,6 +35,27 @@ func (l *foreignLine) configuration(path string) error {
 		}
 	}
 	return nil
+}
+
+// perfOptions reads a file of inference-perf.
+func perfOptions(path string) (map[string]string, error) {
+	if ext := filepath.Ext(path); ext != ".yml" && ext != ".yaml" {
+		return nil, errors.New("write the options as flags, and store them with tacho init")
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var tree map[string]any
+	if err := yaml.Unmarshal(text, &tree); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if tree["load"] == nil && tree["server"] == nil {
+		return nil, fmt.Errorf("%s is a configuration of another tool: write a plan with tacho init, and read it with --plan", path)
+	}
+	options := map[string]string{"api.type": "completion"} // inference-perf's default
+	flatten(options, "", tree)
+	return options, nil
 }
 
 // flatten writes each value of a tree to its path, as the flags of
