@@ -183,7 +183,7 @@ release:
 ## test-release: two releases of this commit have the same bytes, also with an empty build cache; the Debian package opens, the binary prints its commit
 .PHONY: test-release
 test-release:
-	go test -tags release -run TestRelease -count 1 -timeout 1h -v ./internal/release
+	go test -tags release -run TestRelease -count 1 -timeout 3h -v ./internal/release
 
 ## test-image: the container image of this commit builds and measures as an unprivileged user (Debian's buildah, as root)
 .PHONY: test-image
