@@ -99,9 +99,11 @@ func (b bomb) explode(t *testing.T, tool string, table *strings.Builder) {
 	if mib > mostMiB {
 		t.Errorf("%d MiB, want at most %d", mib, mostMiB)
 	}
-	message = strings.TrimPrefix(message, "tacho: ")
-	if i := strings.IndexByte(message, '\n'); i >= 0 {
-		message = message[:i]
+	for line := range strings.Lines(message) {
+		if said, ok := strings.CutPrefix(line, "tacho: "); ok {
+			message = strings.TrimSpace(said)
+			break
+		}
 	}
 	fmt.Fprintf(table, "| %s | %s | %s | %.1f | %d |\n", b.name, bytesOf(size), strings.ReplaceAll(message, "|", `\|`), cpu.Seconds(), mib)
 }

@@ -28,7 +28,10 @@ import (
 // third build compiles this machine's platform with an empty cache.
 func TestRelease(t *testing.T) {
 	commit := command(t, ".", "git", "rev-parse", "HEAD")
-	first := released(t, "here")
+	origin := filepath.Join(t.TempDir(), "origin") // tags of the repository may change meanwhile
+	command(t, ".", "git", "clone", "--quiet", command(t, ".", "git", "rev-parse", "--show-toplevel"), origin)
+	command(t, origin, "git", "checkout", "--quiet", commit)
+	first := released(t, origin, "here")
 	entries, err := os.ReadDir(first)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +41,7 @@ func TestRelease(t *testing.T) {
 	if len(entries) != 17 {
 		t.Errorf("%d files", len(entries))
 	}
-	if n := same(t, first, released(t, "somewhere/else")); n != len(entries) {
+	if n := same(t, first, released(t, origin, "somewhere/else")); n != len(entries) {
 		t.Errorf("%d files of %d are in both places", n, len(entries))
 	}
 	command(t, first, "sha256sum", "--check", "--quiet", "SHA256SUMS")
@@ -47,7 +50,7 @@ func TestRelease(t *testing.T) {
 	formula(t, first)
 	opens(t, first, commit)
 	t.Setenv("GOCACHE", t.TempDir())
-	alone := released(t, "alone", runtime.GOOS+"/"+runtime.GOARCH)
+	alone := released(t, origin, "alone", runtime.GOOS+"/"+runtime.GOARCH)
 	if err := os.Remove(filepath.Join(alone, "SHA256SUMS")); err != nil { // covers fewer files
 		t.Fatal(err)
 	}
@@ -57,12 +60,10 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// released builds the last commit in a clone and returns the output directory.
-func released(t *testing.T, name string, platforms ...string) (dist string) {
-	root, commit := command(t, ".", "git", "rev-parse", "--show-toplevel"), command(t, ".", "git", "rev-parse", "HEAD")
+// released builds a clone of the repository in origin and returns the output directory.
+func released(t *testing.T, origin, name string, platforms ...string) (dist string) {
 	dir := filepath.Join(t.TempDir(), name)
-	command(t, ".", "git", "clone", "--quiet", root, dir)
-	command(t, dir, "git", "checkout", "--quiet", commit)
+	command(t, ".", "git", "clone", "--quiet", origin, dir)
 	began := time.Now()
 	command(t, dir, "go", append([]string{"run", "./internal/release", "dist"}, platforms...)...)
 	t.Logf("%s: %.0f s", name, time.Since(began).Seconds())
