@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tacho-bench/tacho/internal/bounded"
 	"github.com/tacho-bench/tacho/internal/redact"
 	"github.com/tacho-bench/tacho/plan"
 )
@@ -262,8 +263,9 @@ func FuzzPlan(f *testing.F) {
 		if strings.Contains(text, "file") || strings.Contains(text, "@") {
 			t.Skip("it may read files")
 		}
-		p := plan.Default()
-		if p.Read([]byte(text), nil) != nil {
+		p, bad := plan.Default(), error(nil)
+		bounded.Run(t, 256<<20, func() { bad = p.Read([]byte(text), nil) })
+		if bad != nil {
 			return
 		}
 		b, err := p.YAML()

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	fuzzing "github.com/tacho-bench/tacho/internal/bounded"
 )
 
 // asciiVocab returns the printable ASCII characters with their ids.
@@ -191,7 +193,7 @@ func TestRanksAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzTokenizerFile parses and uses tokenizer files within the limits. Run it with a limit on memory.
+// FuzzTokenizerFile parses and uses tokenizer files within the limits.
 func FuzzTokenizerFile(f *testing.F) {
 	f.Add(bomb{}.file(), "text")
 	for name, b := range tokenizerBombs() {
@@ -207,14 +209,16 @@ func FuzzTokenizerFile(f *testing.F) {
 		if err := os.WriteFile(path, file, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		tok, err := Open(path, "")
-		if err != nil {
-			return
-		}
-		ids := tok.Encode(text, true)
-		if most := maxSurround + 4*(maxGrowth*len(text)+growthFree); len(ids) > most {
-			t.Errorf("%d ids of a text of %d bytes", len(ids), len(text))
-		}
-		tok.Decode(ids, false)
+		fuzzing.Run(t, 1<<30, func() {
+			tok, err := Open(path, "")
+			if err != nil {
+				return
+			}
+			ids := tok.Encode(text, true)
+			if most := maxSurround + 4*(maxGrowth*len(text)+growthFree); len(ids) > most {
+				t.Errorf("%d ids of a text of %d bytes", len(ids), len(text))
+			}
+			tok.Decode(ids, false)
+		})
 	})
 }
