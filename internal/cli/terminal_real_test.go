@@ -30,7 +30,7 @@ func openPane(t *testing.T, wide, high string, env ...string) *pane {
 	}
 	p := &pane{t, filepath.Join(t.TempDir(), "tmux")}
 	shell := "env -u CI -u NO_COLOR PS1='$ ' LC_ALL=C.UTF-8 env " + strings.Join(env, " ") + " bash --norc --noprofile -i"
-	p.tmux("-f", os.DevNull, "-u", "new-session", "-d", "-x", wide, "-y", high, shell)
+	p.tmux("-f", os.DevNull, "-u", "new-session", "-d", "-c", filepath.Dir(p.socket), "-x", wide, "-y", high, shell)
 	t.Cleanup(func() { _ = exec.Command("tmux", "-S", p.socket, "kill-server").Run() })
 	p.until(func() bool { return strings.HasPrefix(p.screen(), "$") })
 	return p
