@@ -208,7 +208,7 @@ func testCompare(t *testing.T, p *tab, slow, other string) {
 func testNotes(t *testing.T, p *tab, dir string) {
 	search(p, "-base")
 	p.click("#runs tbody .name a")
-	p.wait("document.getElementById('notes-button')")
+	p.wait("document.getElementById('notes-button') && document.getElementById('loading').hidden") // a click beside a frame that loads was not acknowledged once
 	p.click("#notes-button")
 	check(t, p.Eval(fmt.Sprintf("document.getElementById('note-tags').value = 'driver-550, good'; document.getElementById('note-text').value = %q; 0", hostile), nil))
 	p.click("#save-button")
@@ -227,7 +227,7 @@ func testNotes(t *testing.T, p *tab, dir string) {
 func testDelete(t *testing.T, p *tab, dir string) {
 	search(p, "-base")
 	p.click("#runs tbody .name a")
-	p.wait("document.getElementById('delete-button')")
+	p.wait("document.getElementById('delete-button') && document.getElementById('loading').hidden")
 	p.click("#delete-button")
 	p.wait("document.getElementById('ask').open")
 	if said := p.text("#ask"); !strings.Contains(said, filepath.Base(dir)) || !strings.Contains(said, "240 requests") {
