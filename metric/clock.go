@@ -8,12 +8,20 @@ const (
 	lateGaps      = 2 // an uncertainty of more gaps than this contains events of several steps
 )
 
+// gapFigures are computed from single gaps between token events, firstFigures from the first token event.
+// Errors of single gaps cancel out in the mean over an answer (TPOT).
+var (
+	gapFigures   = []*Metric{ITL, TokenGap, ttst, LongestGap, Stalls}
+	firstFigures = []*Metric{TTFT, TTFTDue, TTFTContent, prefillRate}
+)
+
 // clockRules check the timestamps.
 var clockRules = []Rule{
 	unbuffered(Rule{
 		Code: "coalesced", Unit: "share", Note: 0, Degraded: 0.02, Invalid: never,
-		Action: "add client CPU, use --clock wire, or read TPOT",
-		Doc:    fmt.Sprintf("largest error of the gaps between tokens at p99, or of their p99 / p99 ITL, but at least %d ms. A token event that shared a read with a later event arrived before its timestamp, and after the connection was last seen empty. If the server sends several tokens together, read TPOT instead of ITL", minMillis),
+		Figures: gapFigures,
+		Action:  "add client CPU, use --clock wire, or read TPOT",
+		Doc:     fmt.Sprintf("largest error of the gaps between tokens at p99, or of their p99 / p99 ITL, but at least %d ms. A token event that shared a read with a later event arrived before its timestamp, and after the connection was last seen empty. If the server sends several tokens together, read TPOT instead of ITL", minMillis),
 		value: func(s *Summary) (float64, bool) {
 			d := s.Dist(ITL)
 			if d.Stats == nil {
@@ -25,8 +33,9 @@ var clockRules = []Rule{
 	}),
 	unbuffered(Rule{
 		Code: "late-reads", Unit: "gaps", Note: never, Degraded: never, Invalid: lateGaps,
-		Action: "give the client more CPU or use --clock wire",
-		Doc:    fmt.Sprintf("largest error of the gaps at p99 / p99 of the exact gaps, or the lower bound of the p99 of all gaps. Above %d, the client read tokens of several server steps together, because it was late. The rule needs at least %d exact gaps with a p99 of %d ms or more", lateGaps, minExactGaps, minStepMillis),
+		Figures: gapFigures,
+		Action:  "give the client more CPU or use --clock wire",
+		Doc:     fmt.Sprintf("largest error of the gaps at p99 / p99 of the exact gaps, or the lower bound of the p99 of all gaps. Above %d, the client read tokens of several server steps together, because it was late. The rule needs at least %d exact gaps with a p99 of %d ms or more", lateGaps, minExactGaps, minStepMillis),
 		value: func(s *Summary) (float64, bool) {
 			d := s.Dist(ITL)
 			if s.ExactGapMillis == nil || d.Stats == nil || *s.ExactGapMillis < minStepMillis {
@@ -40,8 +49,9 @@ var clockRules = []Rule{
 	}),
 	unbuffered(Rule{
 		Code: "ttft-bound", Unit: "share", Note: 0.005, Degraded: 0.02, Invalid: never,
-		Action: "give the client more CPU or use --clock wire",
-		Doc:    fmt.Sprintf("largest error of TTFT at p99, or of its p99 / p99 TTFT, but at least %d ms. A request left during its write, and a first token may have shared a read with later tokens", minMillis),
+		Figures: firstFigures,
+		Action:  "give the client more CPU or use --clock wire",
+		Doc:     fmt.Sprintf("largest error of TTFT at p99, or of its p99 / p99 TTFT, but at least %d ms. A request left during its write, and a first token may have shared a read with later tokens", minMillis),
 		value: func(s *Summary) (float64, bool) {
 			d := s.Dist(TTFT)
 			if d.Stats == nil {

@@ -48,7 +48,7 @@ var levelQuantities = []Quantity{
 	{Name: "request_throughput", Title: "Requests", Unit: RequestsPerSec, Better: 1, of: served(func(t *Throughput) *float64 { return &t.RequestsPerS })},
 	{Name: "output_throughput", Title: "Output", Unit: TokensPerSec, Better: 1, of: served(func(t *Throughput) *float64 { return &t.OutputTokensPerS })},
 	{Name: "total_token_throughput", Title: "Total", Unit: TokensPerSec, Better: 1, of: served(func(t *Throughput) *float64 { return &t.TotalTokensPerS })},
-	{Name: "request_goodput", Title: "Goodput", Unit: RequestsPerSec, Better: 1, of: served(func(t *Throughput) *float64 { return t.GoodPerS })},
+	{Name: goodputQuantity, Title: "Goodput", Unit: RequestsPerSec, Better: 1, of: served(func(t *Throughput) *float64 { return t.GoodPerS })},
 	{Name: "failures", Title: "Failed", Unit: percentUnit, Better: -1, of: func(s *Summary) *float64 {
 		share, ok := ratio(s.Failed, s.Ended())
 		if !ok {

@@ -40,10 +40,45 @@ type Reason struct {
 	Code     string   `json:"code"` // of the rule
 	Severity Severity `json:"level"`
 	Text     string   `json:"text"`
+	// Figures are the names of the metrics and quantities in doubt ("itl"). If it is empty, all figures
+	// are in doubt.
+	Figures []string `json:"figures,omitempty"`
+}
+
+// doubts reports whether the reason is about a figure.
+func (r *Reason) doubts(figure string) bool {
+	return len(r.Figures) == 0 || slices.Contains(r.Figures, figure)
+}
+
+// Of returns the verdict on one figure: a metric ("itl") or a quantity of the level ("request_goodput").
+func (v *Verdict) Of(figure string) Severity {
+	if v.Severity != Valid && v.Severity != Degraded {
+		return v.Severity
+	}
+	out := Valid
+	for i := range v.Reasons {
+		if r := &v.Reasons[i]; r.doubts(figure) && (r.Severity == Invalid || r.Severity == Degraded && out == Valid) {
+			out = r.Severity
+		}
+	}
+	return out
+}
+
+// Unusable returns the figures that are INVALID although the level is not.
+func (v *Verdict) Unusable() (out []string) {
+	for i := range v.Reasons {
+		for _, f := range v.Reasons[i].Figures {
+			if v.Reasons[i].Severity == Invalid && v.Severity != Invalid && !slices.Contains(out, f) {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
 }
 
 // A Rule computes one number from a summary and compares it with thresholds. A number above a threshold
-// gives a reason of that severity.
+// gives a reason of that severity. A rule with Figures makes these figures unusable and the level
+// DEGRADED if its number is above Invalid.
 type Rule struct {
 	Code            string
 	Doc             string // definition of the number, and why it matters
@@ -51,6 +86,7 @@ type Rule struct {
 	Note            float64
 	Degraded        float64
 	Invalid         float64
+	Figures         []*Metric                      // metrics in doubt; none means every figure
 	value           func(*Summary) (float64, bool) // false if the rule does not apply
 	text            func(s *Summary, value float64) string
 	Action          string // recommended action, the end of a reason
@@ -284,9 +320,12 @@ func JudgeBy(s *Summary, codes []string) Verdict {
 		}
 	}
 	v.Reasons = append(v.Reasons, s.Config.Known...)
-	for _, r := range v.Reasons {
-		if r.Severity == Invalid || r.Severity == Degraded && v.Severity == Valid {
-			v.Severity = r.Severity
+	for i := range v.Reasons {
+		switch r := &v.Reasons[i]; {
+		case r.Severity == Invalid && len(r.Figures) == 0:
+			v.Severity = Invalid
+		case (r.Severity == Invalid || r.Severity == Degraded) && v.Severity == Valid:
+			v.Severity = Degraded
 		}
 	}
 	if s.Config.Predicted {
@@ -308,8 +347,22 @@ func (r *Rule) ask(s *Summary) (Reason, bool) {
 	if r.actionFor != nil {
 		do = cmp.Or(r.actionFor(s), do)
 	}
-	return Reason{r.Code, severity, r.text(s, value) + ": " + do}, true
+	return Reason{Code: r.Code, Severity: severity, Text: r.text(s, value) + ": " + do, Figures: r.figures(s)}, true
 }
+
+// figures names the figures in doubt. Goodput is one of them if a limit is about a metric in doubt.
+func (r *Rule) figures(s *Summary) (out []string) {
+	for _, m := range r.Figures {
+		out = append(out, m.Name)
+	}
+	if slices.ContainsFunc(s.Config.Goodput, func(slo SLO) bool { return slices.Contains(out, slo.Metric) }) {
+		out = append(out, goodputQuantity)
+	}
+	return out
+}
+
+// goodputQuantity is the name of the quantity that counts the requests within the limits of an SLO.
+const goodputQuantity = "request_goodput"
 
 // weigh returns the severity of the highest threshold below value, or Valid.
 func (r *Rule) weigh(value float64) Severity {

@@ -282,7 +282,9 @@ func TestVerdict(t *testing.T) {
 				t.Errorf("-want +got\n%s", diff)
 			}
 			wantLevel := metric.Valid
-			if level := c.want[strings.LastIndex(c.want, " ")+1:]; level != "" && metric.Severity(level) != metric.Note {
+			if len(v.Unusable()) > 0 {
+				wantLevel = metric.Degraded
+			} else if level := c.want[strings.LastIndex(c.want, " ")+1:]; level != "" && metric.Severity(level) != metric.Note {
 				wantLevel = metric.Severity(level)
 			}
 			if v.Severity != wantLevel {
@@ -486,5 +488,31 @@ func TestLateConnectionsAreNotTheClient(t *testing.T) {
 				t.Errorf("%+v, want %q", v.Reasons, advice)
 			}
 		})
+	}
+}
+
+// A reason about some figures makes these figures unusable, and no others. A reason about all figures
+// makes the level INVALID.
+func TestVerdictByFigure(t *testing.T) {
+	gaps := metric.Reason{Code: "late-reads", Severity: metric.Invalid, Figures: []string{"itl", "request_goodput"}}
+	first := metric.Reason{Code: "ttft-bound", Severity: metric.Degraded, Figures: []string{"ttft"}}
+	all := metric.Reason{Code: "rate", Severity: metric.Invalid}
+	note := metric.Reason{Code: "read-clock", Severity: metric.Note}
+	for _, c := range []struct {
+		reasons                []metric.Reason
+		level, itl, ttft, e2el metric.Severity
+		unusable               string
+	}{
+		{nil, metric.Valid, metric.Valid, metric.Valid, metric.Valid, ""},
+		{[]metric.Reason{note}, metric.Valid, metric.Valid, metric.Valid, metric.Valid, ""},
+		{[]metric.Reason{gaps, note}, metric.Degraded, metric.Invalid, metric.Valid, metric.Valid, "itl request_goodput"},
+		{[]metric.Reason{first, gaps}, metric.Degraded, metric.Invalid, metric.Degraded, metric.Valid, "itl request_goodput"},
+		{[]metric.Reason{gaps, all}, metric.Invalid, metric.Invalid, metric.Invalid, metric.Invalid, ""},
+	} {
+		v := metric.JudgeBy(&metric.Summary{Config: metric.Config{Known: c.reasons}}, []string{})
+		got := []metric.Severity{v.Severity, v.Of("itl"), v.Of("ttft"), v.Of("e2el")}
+		if want := []metric.Severity{c.level, c.itl, c.ttft, c.e2el}; !slices.Equal(got, want) || strings.Join(v.Unusable(), " ") != c.unusable {
+			t.Errorf("%v: level, ITL, TTFT and E2EL are %v, unusable %v; want %v, %s", c.reasons, got, v.Unusable(), want, c.unusable)
+		}
 	}
 }

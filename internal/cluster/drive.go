@@ -494,7 +494,8 @@ func (s *share) reasons() (out []metric.Reason) {
 // unique removes duplicates, because agents may report the same reason.
 func unique(all []metric.Reason) (out []metric.Reason) {
 	for _, r := range all {
-		if !slices.Contains(out, r) {
+		same := func(o metric.Reason) bool { return o.Code == r.Code && o.Severity == r.Severity && o.Text == r.Text }
+		if !slices.ContainsFunc(out, same) {
 			out = append(out, r)
 		}
 	}
