@@ -174,30 +174,41 @@ shells:
 man: build
 	bin/tacho man man
 
-## release: archives for six platforms, Debian packages, a Homebrew formula, a Containerfile, SBOMs and checksums, in dist/ (RELEASE_URL: their address)
+## release: archives for six platforms and checksums, in dist/
 .PHONY: release
 release:
-	rm -rf dist && go run ./internal/release dist
-	@ls -l dist
+	rm -rf dist && scripts/release dist
 
-## test-release: two releases of this commit have the same bytes, also with an empty build cache; the Debian package opens, the binary prints its commit
+## test-release: two releases of this commit from different folders and with an empty build cache have the same bytes; the binary prints its commit (RELEASED=linux/amd64 for one platform)
 .PHONY: test-release
 test-release:
-	go test -tags release -run TestRelease -count 1 -timeout 3h -v ./internal/release
+	rm -rf .cache/release && mkdir -p .cache/release/long/path
+	git clone -q . .cache/release/one && .cache/release/one/scripts/release .cache/release/dist1 $(RELEASED)
+	git clone -q . .cache/release/long/path/two && GOCACHE=$(CURDIR)/.cache/release/cache .cache/release/long/path/two/scripts/release .cache/release/dist2 $(RELEASED)
+	diff -r .cache/release/dist1 .cache/release/dist2
+	cd .cache/release/dist1 && sha256sum --check --quiet SHA256SUMS && tar xzf tacho_*_$$(go env GOOS)_$$(go env GOARCH).tar.gz && \
+		tacho_*/tacho --version | grep $$(git rev-parse --short=12 HEAD)
+	rm -rf .cache/release
 
 ## test-image: the container image of this commit builds and measures as an unprivileged user (Debian's buildah, as root)
 .PHONY: test-image
 test-image:
 	@command -v buildah >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends buildah; }
-	go test -tags image -run TestImage -count 1 -timeout 30m -v ./internal/release
+	go test -tags image -run TestImage -count 1 -timeout 30m -v ./deploy
 
 N ?= 20
 
-## test-stress: run every test of PKG N times (20) per condition: quiet, busy, one-proc, crowded, quota, pulse; print a table of failures (PKG="./internal/run ./internal/cli" RUN='^TestX' TAGS=real RACE=1 COND=busy,pulse TIMEOUT=5m)
+STRESS := bin/stress-v0.52.0
+
+## test-stress: run the tests of PKG N times (20) per condition: quiet, busy, one-proc, crowded, pulse; print the failures (PKG="./internal/run ./internal/cli" RUN='^TestX' TAGS=real RACE=1 COND=busy,pulse TIMEOUT=5m)
 .PHONY: test-stress
-test-stress:
-	go build -o bin/stress ./internal/stress
-	bin/stress -n $(N) -run '$(RUN)' -tags '$(TAGS)' -race=$(if $(RACE),true,false) -cond '$(COND)' -timeout $(or $(TIMEOUT),5m) $(PKG)
+test-stress: $(STRESS)
+	STRESS=$(CURDIR)/$(STRESS) N='$(N)' RUN='$(RUN)' TAGS='$(TAGS)' RACE='$(RACE)' COND='$(COND)' TIMEOUT='$(TIMEOUT)' scripts/stress $(PKG)
+
+$(STRESS):
+	@mkdir -p bin
+	GOBIN=$(CURDIR)/bin go install golang.org/x/tools/cmd/stress@v0.52.0
+	mv bin/stress $@
 
 ## test-oracles: numbers, files and token ids against other programs (installs them in .cache)
 .PHONY: test-oracles
@@ -451,7 +462,7 @@ $(LINT):
 .PHONY: lint
 lint: $(LINT)
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.cache/lint $(LINT) run ./... # a shared cache remembers the paths of other checkouts
-	go vet -tags real,release,image,engines,vllm,oracle,hostile,large,coverage,netns,bombs ./... # what only the slower targets run must compile too
+	go vet -tags real,image,engines,vllm,oracle,hostile,large,coverage,netns,bombs ./... # what only the slower targets run must compile too
 	go vet -tags tacho_ordinary,real ./transport/...
 
 ## words: how often some words occur in comments, and banned phrases in comments, messages and documents

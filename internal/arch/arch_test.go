@@ -47,8 +47,6 @@ var layers = map[string]string{
 	"internal/termtext":             "internal/sanitize",
 	"internal/wav":                  "",
 	"internal/recordjson":           ". internal/limit",
-	"internal/release":              "",
-	"internal/stress":               "",
 	"internal/style":                "",
 	"internal/exposition":           "",
 	"internal/fakehub":              "",

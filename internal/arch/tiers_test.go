@@ -19,7 +19,7 @@ import (
 var realTag = regexp.MustCompile(`(?m)^//go:build (.*[^!])?\breal\b`)
 
 // ownTags match tests with their own make target.
-var ownTags = regexp.MustCompile(`(?m)^//go:build .*\b(oracle|engines|vllm|hostile|bombs|netns|large|coverage|release|image|apiserver)\b`)
+var ownTags = regexp.MustCompile(`(?m)^//go:build .*\b(oracle|engines|vllm|hostile|bombs|netns|large|coverage|image|apiserver)\b`)
 
 type testFile struct {
 	path string
@@ -112,8 +112,6 @@ var maySleep = map[string]string{
 	"internal/proof/disturbed_real_linux_test.go":     "polls a port; the load before an agent is killed",
 	"internal/proof/verdict_real_linux_test.go":       "the stops of the client that are measured",
 	"internal/proof/witness_real_linux_test.go":       "the schedule of a server; polls a condition",
-	"internal/stress/stress_real_test.go":             "polls the state of a process",
-	"internal/stress/testdata/tiny/tiny_test.go":      "a test that hangs",
 	"transport/bench_linux_test.go":                   "benchmarks",
 	"transport/clock_real_linux_test.go":              "the gaps between segments that are timed",
 	"transport/helpers_test.go":                       "polls a condition",

@@ -1,6 +1,6 @@
 //go:build image
 
-package main
+package deploy
 
 import (
 	"os"
@@ -10,6 +10,18 @@ import (
 	"testing"
 )
 
+// command returns the trimmed output of a program.
+func command(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
 // standIn builds a replacement for the base image from this machine's shell, git,
 // certificates and Go, so that the test needs no registry.
 const standIn = `
@@ -17,7 +29,7 @@ root=$(buildah mount $1)
 mkdir -p $root/usr/bin $root/usr/lib $root/usr/lib64 $root/usr/local $root/etc/ssl/certs $root/go
 for d in bin lib lib64; do ln -s usr/$d $root/$d; done
 mkdir -m 1777 $root/tmp
-for program in sh cp mkdir git; do
+for program in sh bash env cp mkdir git dirname sort find grep sed comm cut tr basename cat; do
 	cp -L $(command -v $program) $root/usr/bin/
 	for library in $(ldd $(command -v $program) | grep -o '/[^ ]*'); do
 		mkdir -p $root/$(dirname $library) && cp -L $library $root/$library
@@ -69,6 +81,6 @@ func TestImage(t *testing.T) {
 	}
 	mount := command(t, dir, "buildah", "mount", container)
 	if out := command(t, mount, "find", "bench/runs", "-name", "summary.json", "-uid", "65532", "-gid", "65532"); out == "" {
-		t.Error("no run is kept, or it is somebody else's")
+		t.Error("no run is kept, or another user owns it")
 	}
 }
