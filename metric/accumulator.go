@@ -237,7 +237,7 @@ func (a *Accumulator) Merge(b *Accumulator) {
 // Summary summarizes the records added so far.
 func (a *Accumulator) Summary(c Config) Summary {
 	a.flush()
-	s := Summary{Config: c, Counts: a.whole.Counts, Tokens: a.whole.tokens}
+	s := Summary{Config: c, Counts: a.whole.Counts, Begun: a.begun, Tokens: a.whole.tokens}
 	s.Failures = slices.SortedFunc(maps.Values(a.failures), func(a, b FailureGroup) int {
 		return cmp.Or(b.Count-a.Count, strings.Compare(string(a.Cause), string(b.Cause)), strings.Compare(a.Phase, b.Phase), a.Status-b.Status)
 	})

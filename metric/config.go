@@ -28,7 +28,9 @@ type Config struct {
 	InputEstimated   bool      `json:"input_estimated,omitempty"`           // the workload's prompt counts are estimates
 	Pools            bool      `json:"pools,omitempty"`                     // the model generates no tokens, so the report omits them
 	Interrupted      bool      `json:"interrupted,omitempty"`               // the run stopped before its plan was complete
-	Unsent           int       `json:"unsent,omitempty"`                    // sessions due before the end of the level that were never sent
+	Planned          int       `json:"planned_sessions,omitempty"`          // sessions that the plan has for the level; 0 means unknown, as in a closed loop limited by time
+	EndedEarlyS      float64   `json:"ended_early_s,omitempty"`             // when the user ended the level; 0 means that it ended as planned
+	Unsent           int       `json:"unsent,omitempty"`                    // sessions that were never sent although they were due before the sending ended
 	Predicted        bool      `json:"predicted,omitempty"`                 // computed by a model, not measured
 	Draws            int       `json:"draws,omitempty"`                     // draws of the model's parameters, from which Ranges are computed
 	Ranges           []Range   `json:"ranges,omitempty"`                    // ranges of predicted values, given the uncertainty of the parameters

@@ -171,7 +171,8 @@ type Sessions struct {
 	Begun     int `json:"begun"`
 	Completed int `json:"completed"`
 	CutShort  int `json:"cut_short"`
-	Unsent    int `json:"unsent_turns"` // turns never sent in the sessions cut short
+	Unsent    int `json:"unsent_turns"`            // turns never sent in the sessions cut short
+	Refused   int `json:"refused_turns,omitempty"` // of Unsent: an earlier turn of the session failed
 }
 
 // sessions tracks conversations. Finished conversations are counted and removed.
@@ -232,6 +233,9 @@ func (s *sessions) summary() *Sessions {
 	out.CutShort += len(s.open)
 	for _, p := range s.open {
 		out.Unsent += p.planned - p.sent
+		if p.ok < p.sent {
+			out.Refused += p.planned - p.sent
+		}
 	}
 	return &out
 }

@@ -41,7 +41,7 @@ func TestGroupsAndSessions(t *testing.T) {
 	single.Turns, single.Labels = 0, tacho.Labels{{Key: "class", Value: "batch"}}
 	add(single)
 	s := a.Summary(metric.DefaultConfig())
-	if diff := cmp.Diff(&metric.Sessions{Begun: 3, Completed: 1, CutShort: 2, Unsent: 3}, s.Sessions); diff != "" {
+	if diff := cmp.Diff(&metric.Sessions{Begun: 3, Completed: 1, CutShort: 2, Unsent: 3, Refused: 1}, s.Sessions); diff != "" {
 		t.Error(diff)
 	}
 	type row struct {

@@ -58,7 +58,7 @@ var levelQuantities = []Quantity{
 		return &share
 	}},
 	{Name: "unsent", Title: "Unsent", Unit: percentUnit, Better: -1, OfTheRun: true, of: func(s *Summary) *float64 {
-		share, ok := s.unsentShare()
+		share, ok := s.Unsent().share()
 		if !ok {
 			return nil
 		}
@@ -73,12 +73,6 @@ var levelQuantities = []Quantity{
 		v := float64(i)
 		return &v
 	}},
-}
-
-// unsentShare returns the share of sessions due before the end of the level but never sent. It returns
-// false if no session was due.
-func (s *Summary) unsentShare() (float64, bool) {
-	return ratio(s.Config.Unsent, s.Config.Unsent+s.Requests)
 }
 
 func served(of func(*Throughput) *float64) func(*Summary) *float64 {

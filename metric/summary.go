@@ -15,6 +15,7 @@ type Summary struct {
 	Config Config `json:"config"`
 
 	Counts
+	Begun int `json:"begun"` // sessions of which a request was sent
 
 	Failures []FailureGroup `json:"failures,omitempty"` // most frequent first
 

@@ -131,21 +131,14 @@ var recordRules = []Rule{
 		Doc:    "1 if the run stopped before its plan was complete. The requests cut off are the slow ones",
 		value:  func(s *Summary) (float64, bool) { return oneIf(s.Config.Interrupted), true },
 		text: func(s *Summary, _ float64) string {
-			if s.Canceled == 0 { // or unknown, because the process was killed
-				return "the run was interrupted before its plan was complete"
+			text := "the run was interrupted before its plan was complete"
+			if s.Canceled > 0 { // otherwise unknown, because the process was killed
+				text = fmt.Sprintf("the run was interrupted and %d requests in flight were canceled", s.Canceled)
 			}
-			return fmt.Sprintf("the run was interrupted and %d requests in flight were canceled", s.Canceled)
+			return text + s.Unsent().leftOut()
 		},
 	},
-	{
-		Code: "unsent", Unit: "share", Note: never, Degraded: 0, Invalid: 0.05,
-		Action: "raise --max-concurrency, lower the rate, or replace lost agents",
-		Doc:    "sessions due before the end of the level but never sent / all sessions due. Latencies from due leave out the sessions that would have waited longest",
-		value:  func(s *Summary) (float64, bool) { return s.unsentShare() },
-		text: func(s *Summary, v float64) string {
-			return fmt.Sprintf("%d of %d due requests were never sent (%s)", s.Config.Unsent, s.Config.Unsent+s.Requests, Percent(v))
-		},
-	},
+	endedEarlyRule, unsentRule, turnsRule,
 	{
 		Code: "lag-median", Unit: "ms", Note: never, Degraded: 5, Invalid: 500,
 		Action:    "give the client more CPU or reduce the load",

@@ -99,6 +99,11 @@ var verdictCases = []struct {
 	{"half failed", func(s *metric.Summary) { s.Failed = 1000 }, "failures DEGRADED"},
 	{"more than half failed", func(s *metric.Summary) { s.Failed = 1001 }, "failures INVALID"},
 	{"canceled requests are no failures", func(s *metric.Summary) { s.Canceled = 7 }, ""},
+	{"ended by the user after the last request", func(s *metric.Summary) { s.Config.EndedEarlyS, s.Config.Planned, s.Begun = 9, 1000, 1000 }, "ended-early NOTE"},
+	{"ended by the user", func(s *metric.Summary) { s.Config.EndedEarlyS, s.Config.Planned, s.Begun = 9, 2000, 1000 }, "ended-early DEGRADED"},
+	{"a turn never sent", func(s *metric.Summary) {
+		s.Begun, s.Sessions = 500, &metric.Sessions{Begun: 500, Unsent: 1, Refused: 1}
+	}, "turns DEGRADED"},
 	{"one of 2000 never sent", func(s *metric.Summary) { s.Config.Unsent = 1 }, "unsent DEGRADED"},
 	{"5 % never sent", func(s *metric.Summary) { s.Requests, s.Config.Unsent = 1900, 100 }, "unsent DEGRADED"},
 	{"more than 5 % never sent", func(s *metric.Summary) { s.Requests, s.Config.Unsent = 1900, 101 }, "unsent INVALID"},

@@ -313,8 +313,8 @@ func (p *printer) schedule(s *metric.Summary) {
 	if s.Rate != nil && s.Rate.ScheduledPerS != nil { // nil for a burst
 		p.detail("Request rate scheduled/sent (req/s):", fixed(s.Rate.ScheduledPerS)+" / "+fixed(s.Rate.AchievedPerS))
 	}
-	if s.Config.Unsent > 0 {
-		p.fact("Requests due/sent/never sent:", fmt.Sprintf("%d / %d / %d", s.Requests+s.Config.Unsent, s.Requests, s.Config.Unsent))
+	if u := s.Unsent(); u.Total() > 0 {
+		p.fact("Requests planned/sent/never sent:", fmt.Sprintf("%d / %d / %d", u.Planned, s.Requests, u.Total()))
 	}
 	p.peaks(s)
 	if s.Resent > 0 {

@@ -70,15 +70,14 @@ func (r *Runner) endedAfter(epoch time.Time) (after time.Duration, early bool) {
 	return r.Speed().Stretch(e.at.Sub(epoch)), !e.at.IsZero()
 }
 
-// early returns the notes on a level that the user ended, or paused before.
-func (r *Runner) early(s *level) (notes []metric.Reason) {
+// early stores that the user ended a level, or paused before it.
+func (r *Runner) early(s *level) {
 	if after, early := r.endedAfter(s.outcome.Epoch); early {
-		notes = append(notes, metric.Reason{Code: "ended-early", Severity: metric.Note, Text: fmt.Sprintf("the user ended this level after %.1f s: run it again for the planned load", after.Seconds())})
+		s.config.EndedEarlyS = after.Seconds()
 	}
 	if r.paused > 0 {
-		notes = append(notes, metric.Reason{Code: "paused", Severity: metric.Note, Text: fmt.Sprintf("the user paused the run for %.0f s before this level, and the server was idle: compare it with levels without a pause", r.paused.Seconds())})
+		s.config.Known = append(s.config.Known, metric.Reason{Code: "paused", Severity: metric.Note, Text: fmt.Sprintf("the user paused the run for %.0f s before this level, and the server was idle: compare it with levels without a pause", r.paused.Seconds())})
 	}
-	return notes
 }
 
 // hold waits before a level if the user asked for a pause.

@@ -66,6 +66,9 @@ func TestEndLevel(t *testing.T) {
 			}
 		})
 		first, second := &out.summaries[0], &out.summaries[1]
+		if u := first.Unsent(); u.Planned != 600 || u.Total() != 600-first.Requests || u.Due != first.Config.Unsent {
+			t.Errorf("600 planned, %d sent: %+v", first.Requests, u)
+		}
 		if all := first.Requests + first.Config.Unsent; first.Canceled+first.Failed > 0 || all < 295 || all > 305 || first.Config.Unsent < 100 {
 			t.Errorf("%d sent, %d never sent, %d canceled, %d failed; want 300 due in 3 s", first.Requests, first.Config.Unsent, first.Canceled, first.Failed)
 		}

@@ -58,6 +58,7 @@ func (r *Runner) executor() executor {
 // measure runs a level and summarizes it.
 func (r *Runner) measure(ctx context.Context, s *level, sink tacho.Sink) error {
 	out := &s.outcome
+	s.config.Planned = s.dueBefore(r.Plan.MaxSeconds.Duration())
 	out.Summary.Config = s.config
 	r.live = &live.Feed{}
 	ctx, cancel := context.WithCancel(ctx)

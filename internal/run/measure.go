@@ -210,7 +210,7 @@ func (r *Runner) sumUp(s *level, e *execution) {
 	for _, n := range s.work.Notes() {
 		s.config.Known = append(s.config.Known, metric.Reason{Code: "workload", Severity: metric.Note, Text: n})
 	}
-	s.config.Known = append(s.config.Known, r.early(s)...)
+	r.early(s)
 	s.config.SharedShare, s.config.Unsent = s.sharing.Share(), r.unsent(s, sum.Begun())
 	target.ScrubSamples(r.env.Secrets, out.Samples)
 	target.ScrubReasons(r.env.Secrets, s.config.Known)

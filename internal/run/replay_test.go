@@ -344,7 +344,7 @@ func TestConversationsCutShort(t *testing.T) {
 		if n := strays.Load(); n != 0 {
 			t.Errorf("%d requests did not name their conversation", n)
 		}
-		want := &metric.Sessions{Begun: 4, Completed: 3, CutShort: 1, Unsent: 2}
+		want := &metric.Sessions{Begun: 4, Completed: 3, CutShort: 1, Unsent: 2, Refused: 2}
 		if sessions := out.summaries[0].Sessions; *sessions != *want || out.summaries[0].Completed != 13 || out.summaries[0].Failed != 1 {
 			t.Errorf("%+v, want %+v", sessions, want)
 		}

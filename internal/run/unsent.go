@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"sort"
+	"time"
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/workload"
@@ -17,17 +18,24 @@ func (r *Runner) unsent(s *level, begun int) int {
 	if s.config.Interrupted || r.stoppedEarly() {
 		return 0 // covered by other rules
 	}
-	due, end := 0, r.Plan.MaxSeconds.Duration()
+	due := s.config.Planned
 	if after, early := r.endedAfter(s.outcome.Epoch); early {
-		end = after
+		due = s.dueBefore(after)
 	}
+	return max(due-begun, 0)
+}
+
+// dueBefore counts the sessions that are due before a time, or all of them if the time
+// is 0. Sessions that are due when they start have no known number.
+func (s *level) dueBefore(end time.Duration) int {
+	due := 0
 	for at := range s.pacer.Arrivals() {
 		if end > 0 && (at == tacho.ASAP || at >= end) {
 			break
 		}
 		due++
 	}
-	return max(available(s.plain, due)-begun, 0)
+	return available(s.plain, due)
 }
 
 // stoppedEarly reports whether the level was asked to stop sending.
