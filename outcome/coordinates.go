@@ -106,6 +106,23 @@ func (c Coordinate) MarshalJSON() ([]byte, error) {
 	return json.Marshal(coordinate{c.Name, value})
 }
 
+// mostCoordinates is the maximum number of coordinates of a level. A plan has at most 10,000 levels, and each list has
+// two values or more, so at most 13 options are lists. Reports compare coordinates with each other, in quadratic time.
+const mostCoordinates = 64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (cs *Coordinates) UnmarshalJSON(b []byte) error {
+	var list []Coordinate
+	if err := json.Unmarshal(b, &list); err != nil {
+		return err
+	}
+	if len(list) > mostCoordinates {
+		return fmt.Errorf("a level has %d coordinates, more than %d: this is not a run of tacho", len(list), mostCoordinates)
+	}
+	*cs = list
+	return nil
+}
+
 // UnmarshalJSON implements json.Unmarshaler.
 func (c *Coordinate) UnmarshalJSON(b []byte) error {
 	var in coordinate

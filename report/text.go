@@ -245,7 +245,7 @@ func (p *printer) behind(run *outcome.Run, level *outcome.Level) {
 
 // stalls writes the number of stalls between tokens, if there were any.
 func (p *printer) stalls(s *metric.Summary) {
-	if s.Stalled == 0 {
+	if s.Stalled == 0 || s.Dist(metric.Stalls).Stats == nil || s.Dist(metric.LongestGap).Stats == nil { // a summary of a stranger may contradict itself
 		return
 	}
 	gaps, threshold := s.Dist(metric.Stalls), cmp.Or(s.Config.StallMillis, metric.DefaultStallMillis)

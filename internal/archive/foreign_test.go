@@ -1,6 +1,7 @@
 package archive_test
 
 import (
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -354,5 +355,21 @@ func TestRequestsBesideAreBounded(t *testing.T) {
 	}
 	if _, err := archive.All(filepath.Join(dir, "profile_export_aiperf.json"), nil); err == nil || !strings.Contains(err.Error(), path+": more than 3 million JSON objects") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A level with too many coordinates is refused when it is read, because reports compare them in quadratic time.
+func TestCoordinatesAreBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.json")
+	var all strings.Builder
+	for i := range 500_000 {
+		fmt.Fprintf(&all, `{"name":"c%d","value":1},`, i)
+	}
+	text := `{"schema":1,"runs":[{"tool":"tacho","levels":[{"coordinates":[` + strings.TrimSuffix(all.String(), ",") + `]}]}]}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if runs, err := archive.All(path, nil); err == nil || !strings.Contains(err.Error(), "r.json") {
+		t.Errorf("%d runs, %v, want an error", len(runs), err)
 	}
 }

@@ -104,7 +104,7 @@ func ownNames(names []string, next http.Handler) http.Handler {
 // Serve serves the page on a listener until stop is called, and then for one more scrape. Requests must name the host
 // by its address, by localhost or by one of the names. at is the URL of the page.
 func (b *Exporter) Serve(l net.Listener, names ...string) (at string, stop func(context.Context)) {
-	server := &http.Server{Handler: ownNames(names, b), ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second}
+	server := &http.Server{Handler: ownNames(names, b), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

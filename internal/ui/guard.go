@@ -1,14 +1,12 @@
 package ui
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/hex"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // ServeHTTP implements http.Handler. It rejects requests without access and sets the
@@ -21,19 +19,36 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
+	if !s.admits(w, r) {
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+// refuse answers a request without access and closes the connection. It does not wait for a body, so that a client
+// without access cannot keep connections.
+func refuse(w http.ResponseWriter, why string, status int) {
+	w.Header().Set("Connection", "close")
+	_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0)) // fails only without a connection, as in a test
+	http.Error(w, why, status)
+}
+
+// admits reports whether a request has access. It answers other requests.
+func (s *Server) admits(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case !s.options.Host(hostOf(r.Host)):
 		// Prevents DNS rebinding: a foreign page could point its own name to our address.
-		http.Error(w, "unknown host name: open the address that tacho ui printed", http.StatusMisdirectedRequest)
+		refuse(w, "unknown host name: open the address that tacho ui printed", http.StatusMisdirectedRequest)
 	case foreign(r):
-		http.Error(w, "only the page of tacho ui may send this request: reload the page", http.StatusForbidden)
+		refuse(w, "only the page of tacho ui may send this request: reload the page", http.StatusForbidden)
 	case s.knows(r.URL.Query().Get("token")) && r.URL.Path == "/" && r.Method == http.MethodGet:
 		s.exchange(w, r)
 	case !s.admitted(r):
-		http.Error(w, "token required: open the address that tacho ui printed when it started", http.StatusUnauthorized)
+		refuse(w, "token required: open the address that tacho ui printed when it started", http.StatusUnauthorized)
 	default:
-		s.mux.ServeHTTP(w, r)
+		return true
 	}
+	return false
 }
 
 // hostOf returns a host without its port.
@@ -74,7 +89,7 @@ func sameOrigin(r *http.Request, origin string) bool {
 // exchange answers the printed address with the cookie, and loads the page without the
 // token. A redirect would not send the cookie if a link of another site was followed.
 func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
-	http.SetCookie(w, &http.Cookie{Name: cookieName(r), Value: s.session(), Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{Name: cookieName(r), Value: s.session, Path: "/", HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode})
 	answer(w, "text/html; charset=utf-8", []byte(`<!doctype html><html lang="en"><title>tacho</title><meta http-equiv="refresh" content="0;url=/"><a href="/">Open the runs</a></html>`))
 }
 
@@ -88,16 +103,9 @@ func cookieName(r *http.Request) string {
 	return "tacho-" + port
 }
 
-// session returns the value of the cookie. The token cannot be computed from it.
-func (s *Server) session() string {
-	mac := hmac.New(sha256.New, []byte(s.options.Token))
-	mac.Write([]byte("cookie"))
-	return hex.EncodeToString(mac.Sum(nil))
-}
-
 // admitted checks the cookie of a browser, or the Authorization header of a program.
 func (s *Server) admitted(r *http.Request) bool {
-	if c, err := r.Cookie(cookieName(r)); err == nil && same(c.Value, s.session()) {
+	if c, err := r.Cookie(cookieName(r)); err == nil && same(c.Value, s.session) {
 		return true
 	}
 	bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")

@@ -2,6 +2,8 @@ package ui_test
 
 import (
 	"encoding/base64"
+	"io"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -176,5 +178,42 @@ func TestForeignRequestsAreRejected(t *testing.T) {
 	}
 	if _, err := os.Stat(dir); err != nil {
 		t.Error("the run is gone:", err)
+	}
+}
+
+// The token may be permanent, but the cookie is not: the cookie of one start of the server gives no access to the next
+// start, because browsers send the cookie to the servers of other users on the same host.
+func TestCookieEndsWithServer(t *testing.T) {
+	folder := t.TempDir()
+	first, second := serve(t, ui.Options{Dir: folder}), serve(t, ui.Options{Dir: folder}) // with the same token
+	value := cookieOf(t, first).Value
+	header := map[string]string{"Authorization": "", "Cookie": cookieOf(t, second).Name + "=" + value}
+	if status, _ := ask(t, second, "GET", "/api/runs", "", header); status != http.StatusUnauthorized {
+		t.Errorf("the cookie of an earlier start: %d", status)
+	}
+	if again := cookieOf(t, first).Value; again != value {
+		t.Errorf("a second tab changes the cookie of the first: %q, %q", value, again)
+	}
+}
+
+// A client without access cannot keep a connection: the server closes it after the first answer, also if the client
+// announces a body and does not send it.
+func TestRefusedClientIsDisconnected(t *testing.T) {
+	server := serve(t, ui.Options{Dir: t.TempDir()})
+	for _, request := range []string{
+		"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+		"POST /api/notes HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\n",
+		"POST /api/notes HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n",
+	} {
+		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+		check(t, err)
+		_, err = c.Write([]byte(request))
+		check(t, err)
+		answer, err := io.ReadAll(c) // until the server closes the connection
+		check(t, c.Close())
+		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 4") {
+			t.Errorf("%q: %q, %v", request, answer, err)
+		}
 	}
 }

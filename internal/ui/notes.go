@@ -56,12 +56,15 @@ func (n *Notes) check() {
 	}
 	var tags []string
 	for _, tag := range n.Tags {
+		if len(tags) == mostTags {
+			break // before the search for duplicates, whose time is quadratic
+		}
 		tag = strings.Join(strings.Fields(tag), "-")
 		if tag != "" && utf8.RuneCountInString(tag) <= mostTag && !slices.Contains(tags, tag) {
 			tags = append(tags, tag)
 		}
 	}
-	n.Tags = tags[:min(len(tags), mostTags)]
+	n.Tags = tags
 	n.Log = n.Log[max(0, len(n.Log)-mostLog):]
 	for i := range n.Log {
 		n.Log[i].From, n.Log[i].What = page.Clip(n.Log[i].From), page.Clip(n.Log[i].What)

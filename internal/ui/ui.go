@@ -8,6 +8,7 @@ package ui
 
 import (
 	"bytes"
+	"crypto/rand"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -33,6 +34,7 @@ type Options struct {
 // A Server serves a folder of runs. It is an http.Handler.
 type Server struct {
 	options Options
+	session string // value of the cookie, new for each Server, so that a stolen cookie is useless after a restart
 	shell   []byte // the page around list and reports
 	policy  string // security policy of shell
 	report  string // security policy of a report
@@ -51,7 +53,7 @@ func New(o Options) (*Server, error) {
 	if o.Token == "" {
 		return nil, errors.New("a token is required")
 	}
-	s := &Server{options: o, runs: runList{root: o.Dir}, streams: make(chan struct{}, mostStreams)}
+	s := &Server{options: o, session: rand.Text(), runs: runList{root: o.Dir}, streams: make(chan struct{}, mostStreams)}
 	if err := s.makeShell(); err != nil {
 		return nil, err
 	}
