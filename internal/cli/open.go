@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -15,17 +16,14 @@ import (
 	"github.com/tacho-bench/tacho/report"
 )
 
-// pageFile is the page in the directory of every complete run.
-const pageFile = "report.html"
-
 func newOpen(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "open [RUN-DIRECTORY|RESULT|FOLDER]",
 		Short: "Open the page of a run in the browser",
-		Long: `open shows the HTML report of a stored run in the browser, by default of the
-newest run. last~1 is the run before it. Results of other tools and folders get a
-page in the directory for temporary files. Without a browser, open prints the path
-of the page.`,
+		Long: `open shows the HTML report of a stored run, a result of another tool, or a folder
+in the browser, by default of the newest run. last~1 is the run before it. open
+makes the page anew, in the user's cache directory, so that the page of a run from
+someone else is safe to open. Without a browser, open prints the path of the page.`,
 		Example: `  tacho open
   tacho open last~1`,
 		Args: cobra.MaximumNArgs(1),
@@ -57,11 +55,13 @@ func openPage(env *Env, run string) error {
 	return nil
 }
 
-// pageOf returns the stored page of a run, or creates a temporary page.
+// pageOf makes the page of a run or result in a private directory and returns its path. It never uses the page in the
+// run directory, because the run may come from a stranger, and the browser would run the scripts of that page with the
+// rights of a local file. Each run has one file, so that pages do not accumulate.
 func pageOf(run string) (string, error) {
-	stored := filepath.Join(run, pageFile)
-	if _, err := os.Stat(stored); err == nil {
-		return stored, nil
+	whole, err := filepath.Abs(run)
+	if err != nil {
+		return "", err
 	}
 	runs, err := archive.All(run, nil)
 	if err != nil {
@@ -71,11 +71,16 @@ func pageOf(run string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	file, err := os.CreateTemp("", "tacho-*.html")
+	cache, err := os.UserCacheDir()
 	if err != nil {
+		return "", fmt.Errorf("make a page: %w (tacho report %s --report html=FILE writes it elsewhere)", err, run)
+	}
+	dir := filepath.Join(cache, "tacho", "pages")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	return file.Name(), errors.Join(file.Close(), bench.WriteReport(&report.Report{Runs: runs}, &html, file.Name()))
+	path := filepath.Join(dir, fmt.Sprintf("%.16x.html", sha256.Sum256([]byte(whole))))
+	return path, bench.WriteReport(&report.Report{Runs: runs}, &html, path)
 }
 
 // browse opens a file in the browser of the desktop.
