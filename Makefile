@@ -266,7 +266,7 @@ $(KUBE_SERVER):
 		sed -i -E 's#=> \./staging/src/(\S+)#=> \1 v0.$(KUBE_VERSION:1.%=%)#' go.mod && \
 		CGO_ENABLED=0 GOWORK=off nice -n 19 go build -p 1 -mod=mod -trimpath -ldflags='-s -w' -o $(CURDIR)/$@ ./cmd/kube-apiserver
 
-## test-otlp: metrics and spans against the receiver of the OpenTelemetry collector and Prometheus' messages (minutes to compile)
+## test-otlp: metrics against the receiver of the OpenTelemetry collector and Prometheus' messages (minutes to compile)
 .PHONY: test-otlp
 test-otlp:
 	cd tests/otlp && go test -count 1 ./...

@@ -155,7 +155,7 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Bench, error) {
 // of the plan, if it has one.
 func (b *Bench) Connect(ctx context.Context, p plan.Plan, serve func(*plan.Plan, uint64) (func(), error)) error {
 	o := &b.o
-	if b.to != nil && b.to.Traces != nil {
+	if p.Traceparent > 0 {
 		o.Env.Trace = rand.Uint64() // requests of the next server may have the same ids
 	}
 	hooks := run.Hooks{Say: o.Say, Ready: o.Ready, Fetch: o.Fetch, Serve: serve, Open: b.open, Begin: b.begin, Watch: o.Watch || p.MetricsListen != "" || b.to != nil}

@@ -31,7 +31,7 @@ func TestCheck(t *testing.T) {
 		{"fail-if", "ttft", "--fail-if"},
 		{"junit", "gate.xml", "--junit needs --fail-if"},
 		{"otlp-endpoint", "127.0.0.1:4318", "--otlp-endpoint"},
-		{"otlp-spans", "1.5", "want a fraction"},
+		{"traceparent", "1.5", "want a fraction"},
 		{"metadata", "word", "--metadata"},
 		{"report-style", "nobody", "--report-style"},
 		{"dialect", "nobody", "--dialect"},

@@ -129,18 +129,18 @@ func Conditions(failIf, junit string) ([]metric.Condition, error) {
 // checkPublish checks the options for metrics during the run.
 func checkPublish(p *plan.Plan) error {
 	switch {
-	case p.Virtual && (p.MetricsListen != "" || p.OTLP != "" || p.OTLPSpans > 0):
+	case p.Virtual && (p.MetricsListen != "" || p.OTLP != ""):
 		return errors.New("--metrics-listen and --otlp-endpoint cannot be combined with a predicted run, use --report openmetrics")
-	case !(p.OTLPSpans >= 0 && p.OTLPSpans <= 1):
-		return fmt.Errorf("--otlp-spans %g: want a fraction from 0 to 1", p.OTLPSpans)
-	case p.OTLPSpans > 0 && slices.ContainsFunc(p.Header, func(h string) bool {
+	case !(p.Traceparent >= 0 && p.Traceparent <= 1):
+		return fmt.Errorf("--traceparent %g: want a fraction from 0 to 1", p.Traceparent)
+	case p.Traceparent > 0 && slices.ContainsFunc(p.Header, func(h string) bool {
 		return strings.EqualFold(strings.TrimSpace(strings.SplitN(h, "=", 2)[0]), traceid.Header)
 	}):
-		return fmt.Errorf("--otlp-spans sends a %s header of its own, remove it from --header", traceid.Header)
+		return fmt.Errorf("--traceparent sends a %s header of its own, remove it from --header", traceid.Header)
 	case p.OTLP == "":
 		return nil
 	}
-	s := publish.Settings{Endpoint: p.OTLP, Headers: p.OTLPHeaders, Protocol: p.OTLPProtocol, Sample: p.OTLPSpans}
+	s := publish.Settings{Endpoint: p.OTLP, Headers: p.OTLPHeaders}
 	_, err := s.Collector()
 	return err
 }

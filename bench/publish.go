@@ -20,31 +20,27 @@ import (
 	"github.com/tacho-bench/tacho/plan"
 )
 
-// collector returns the receiver of metrics and spans, or nil if neither the plan nor a variable names one.
+// collector returns the receiver of metrics, or nil if neither the plan nor a variable names one.
 func (b *Bench) collector(p *plan.Plan) (*publish.Collector, error) {
 	if p.Virtual {
 		return nil, nil
 	}
-	s := publish.Settings{Endpoint: p.OTLP, Headers: p.OTLPHeaders, Protocol: p.OTLPProtocol, Sample: p.OTLPSpans, Getenv: b.o.Getenv}
+	s := publish.Settings{Endpoint: p.OTLP, Headers: p.OTLPHeaders, Getenv: b.o.Getenv}
 	to, err := s.Collector()
 	switch {
-	case errors.Is(err, publish.ErrDisabled):
+	case errors.Is(err, publish.ErrNotSent):
 		b.say(err.Error() + ".")
 		return nil, nil
 	case err != nil:
 		return nil, err
 	case to == nil && len(p.OTLPHeaders) > 0:
 		return nil, errors.New("--otlp-header needs --otlp-endpoint")
-	case to == nil && p.OTLPProtocol != "":
-		return nil, errors.New("--otlp-protocol needs --otlp-endpoint")
 	case to == nil:
 		return nil, nil
 	}
-	for _, signal := range to.Signals() {
-		for name, values := range signal.Headers {
-			for _, v := range values {
-				b.o.Env.Secrets.Header(name, v)
-			}
+	for name, values := range to.Headers {
+		for _, v := range values {
+			b.o.Env.Secrets.Header(name, v)
 		}
 	}
 	to.Now = time.Now
@@ -150,23 +146,19 @@ func machineNames(address string) (names []string) {
 	return names
 }
 
-// push starts sending metrics and spans to the collector.
+// push starts sending metrics to the collector.
 func (b *Bench) push(ctx context.Context) {
 	client, done := b.o.Client()
-	for _, signal := range b.to.Signals() {
-		signal.Connect(client)
-		if strings.HasPrefix(signal.From, "OTEL_") {
-			b.say(fmt.Sprintf("Sending %s to %s, because %s is set (OTEL_SDK_DISABLED=true disables it)", signal.Name, redact.URL(signal.URL), signal.From))
-		}
+	b.to.Connect(client)
+	if strings.HasPrefix(b.to.From, "OTEL_") {
+		b.say(fmt.Sprintf("Sending metrics to %s, because %s is set (OTEL_SDK_DISABLED=true disables it)", redact.URL(b.to.URL), b.to.From))
 	}
 	stop := b.board.Push(ctx, func(err error) {
 		b.say("The collector does not get everything; the run continues: " + sanitize.Line(b.o.Env.Secrets.Sweep(err.Error())))
 	})
 	b.outlets = append(b.outlets, func(context.Context) {
 		stop()
-		for _, signal := range b.to.Signals() {
-			signal.Close()
-		}
+		b.to.Close()
 		done()
 	})
 }
@@ -183,7 +175,7 @@ func (b *Bench) Unpublish(ctx context.Context) {
 func (b *Bench) showLevel(l *outcome.Level, live *engine.Live) {
 	if b.board != nil {
 		b.board.Begin(publish.Level{
-			Name: strings.TrimLeft(l.Name, "-"), Epoch: l.Epoch, Trace: b.o.Env.Trace,
+			Name: strings.TrimLeft(l.Name, "-"),
 			Now: func() publish.Counts {
 				return publish.Counts{Started: live.Started.Load(), Finished: live.Finished.Load(), OutputTokens: live.Tokens.Load()}
 			},

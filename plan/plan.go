@@ -161,9 +161,8 @@ type Results struct {
 	Reports           []string `flag:"report" help:"+ report file to write, as FORMAT[:ROWS][=PATH] with a format of tacho report: csv, parquet=all.parquet, csv:token=tokens.csv; default path: the run directory; - is standard output"`
 	MetricsListen     string   `flag:"metrics-listen" help:"+ address of a Prometheus metrics page during the run, as 127.0.0.1:9464"`
 	OTLP              string   `flag:"otlp-endpoint" help:"+ OTLP collector for metrics every 10 s, as http://127.0.0.1:4318; default: OTEL_EXPORTER_OTLP_ENDPOINT"`
-	OTLPProtocol      string   `flag:"otlp-protocol" help:"+ protocol of the OTLP collector: http/protobuf, http/json or grpc; default: OTEL_EXPORTER_OTLP_PROTOCOL, otherwise http/protobuf"`
-	OTLPSpans         float64  `flag:"otlp-spans" list:"no" help:"+ fraction of the requests with a span at the OTLP collector, from 0 to 1; they carry a traceparent header, so that the server's spans join them"`
 	OTLPHeaders       []string `flag:"otlp-header" help:"+ header for the OTLP collector, as NAME=VALUE; repeatable" secret:"header"`
+	Traceparent       float64  `flag:"traceparent" list:"no" help:"+ fraction of the requests with a traceparent header, from 0 to 1, so that the server traces them"`
 	Dialect           string   `flag:"dialect" help:"+ also print the report of another tool for the same requests: vllm, sglang, aiperf or guidellm"`
 	SaveResult        bool     `flag:"save-result" help:"write the JSON result file of vllm bench serve"`
 	SaveDetailed      bool     `flag:"save-detailed" help:"include metrics and text of every request in the result file"`

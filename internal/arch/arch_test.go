@@ -57,7 +57,7 @@ var layers = map[string]string{
 	"pace":                          ". stat",
 	"internal/replay":               ".",
 	"internal/traceid":              "",
-	"internal/publish":              ". internal/exposition internal/traceid metric",
+	"internal/publish":              ". internal/exposition metric",
 	"internal/route":                ".",
 	"internal/search":               ". metric stat",
 	"session":                       ".",

@@ -1,5 +1,5 @@
 // Package exposition encodes metric families for monitoring systems: OpenMetrics, the older text format and the
-// Protobuf format of Prometheus, and OTLP. It also encodes spans in OTLP.
+// Protobuf format of Prometheus, and OTLP.
 package exposition
 
 import (
@@ -181,8 +181,11 @@ func with(labels []Label, name, value string) []Label {
 
 var escapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 
-// escape escapes a label value. Invalid UTF-8 would make the whole page invalid, so escape replaces invalid bytes.
-func escape(s string) string { return escapes.Replace(strings.ToValidUTF8(s, "\ufffd")) }
+// escape escapes a label value.
+func escape(s string) string { return escapes.Replace(valid(s)) }
+
+// valid replaces bytes that are not UTF-8, because they would make the whole page invalid.
+func valid(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
 // number formats a value. OpenMetrics requires a decimal point in bounds and quantiles, so their text form is
 // unique.

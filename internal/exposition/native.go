@@ -1,9 +1,13 @@
 package exposition
 
 import (
-	"encoding/binary"
 	"io"
 	"math"
+	"strings"
+
+	client "github.com/prometheus/client_model/go"
+	"google.golang.org/protobuf/encoding/protodelim"
+	"google.golang.org/protobuf/proto"
 )
 
 // ProtobufType is the media type of WriteProtobuf. Prometheus reads native histograms only in this format.
@@ -12,53 +16,51 @@ const ProtobufType = "application/vnd.google.protobuf; proto=io.prometheus.clien
 // zeroThreshold is the width of the bucket around 0, as in Prometheus' own clients.
 const zeroThreshold = 0x1p-128
 
-// metricTypes are the values of io.prometheus.client.MetricType.
-var metricTypes = map[Kind]enum{Counter: 0, Gauge: 1, Summary: 2, Histogram: 4}
-
 // WriteProtobuf writes families in the Protobuf format of Prometheus. Histograms contain native buckets in addition
 // to the ordinary ones, if the points have them.
 func WriteProtobuf(w io.Writer, families []Family) error {
-	var page []byte
 	for i := range families {
 		f := &families[i]
-		name := f.Name
+		kind := client.MetricType(client.MetricType_value[strings.ToUpper(string(f.Kind))])
+		out := &client.MetricFamily{Name: &f.Name, Help: &f.Help, Type: &kind}
 		if f.Kind == Counter {
-			name += "_total"
+			out.Name = proto.String(f.Name + "_total")
 		}
-		m := Message{{1, "name", name}, {2, "help", f.Help}, {3, "type", metricTypes[f.Kind]}}
 		for k := range f.Points {
-			m = append(m, field{4, "metric", f.Points[k].prometheus(f.Kind)})
+			out.Metric = append(out.Metric, f.Points[k].prometheus(f.Kind))
 		}
-		body := m.Proto(nil)
-		page = append(binary.AppendUvarint(page, uint64(len(body))), body...)
+		if _, err := protodelim.MarshalTo(w, out); err != nil {
+			return err
+		}
 	}
-	_, err := w.Write(page)
-	return err
+	return nil
 }
 
-func (p *Point) prometheus(kind Kind) Message {
-	var m Message
+func (p *Point) prometheus(kind Kind) *client.Metric {
+	m := &client.Metric{}
 	for _, l := range p.Labels {
-		m = append(m, field{1, "label", Message{{1, "name", l.Name}, {2, "value", l.Value}}})
+		m.Label = append(m.Label, &client.LabelPair{Name: &l.Name, Value: proto.String(valid(l.Value))})
 	}
 	switch kind {
 	case Gauge:
-		return append(m, field{2, "gauge", Message{{1, "value", p.Value}}})
+		m.Gauge = &client.Gauge{Value: &p.Value}
 	case Counter:
-		return append(m, field{3, "counter", Message{{1, "value", p.Value}}})
+		m.Counter = &client.Counter{Value: &p.Value}
 	case Summary:
-		s := Message{{1, "sample_count", p.Count}, {2, "sample_sum", p.Sum}}
-		for _, q := range p.Quantiles {
-			s = append(s, field{3, "quantile", Message{{1, "quantile", q.Quantile}, {2, "value", q.Value}}})
+		m.Summary = &client.Summary{SampleCount: &p.Count, SampleSum: &p.Sum}
+		for i := range p.Quantiles {
+			q := &p.Quantiles[i]
+			m.Summary.Quantile = append(m.Summary.Quantile, &client.Quantile{Quantile: &q.Quantile, Value: &q.Value})
 		}
-		return append(m, field{4, "summary", s})
+	default:
+		m.Histogram = p.histogram()
 	}
-	return append(m, field{7, "histogram", p.histogram()})
+	return m
 }
 
 // histogram returns the ordinary and the native buckets.
-func (p *Point) histogram() Message {
-	h := Message{{1, "sample_count", p.Count}, {2, "sample_sum", p.Sum}}
+func (p *Point) histogram() *client.Histogram {
+	h := &client.Histogram{SampleCount: &p.Count, SampleSum: &p.Sum}
 	var below uint64
 	for i, n := range p.Counts {
 		below += n
@@ -66,20 +68,19 @@ func (p *Point) histogram() Message {
 		if i < len(p.Bounds) {
 			bound = p.Bounds[i]
 		}
-		h = append(h, field{3, "bucket", Message{{1, "cumulative_count", below}, {2, "upper_bound", bound}}})
+		h.Bucket = append(h.Bucket, &client.Bucket{CumulativeCount: proto.Uint64(below), UpperBound: &bound})
 	}
-	if p.Exponential == nil {
-		return h
+	if p.Exponential != nil {
+		p.Exponential.native(h)
 	}
-	return append(h, p.Exponential.native()...)
+	return h
 }
 
-// native returns the fields of a native histogram: spans of consecutive buckets that are not empty, and the difference
+// native adds the fields of a native histogram: spans of consecutive buckets that are not empty, and the difference
 // of each count from the one before.
-func (e *Exponential) native() Message {
-	spans := []Message{}
-	deltas := []sint{}
-	var last sint
+func (e *Exponential) native(h *client.Histogram) {
+	h.Schema, h.ZeroThreshold, h.ZeroCount = proto.Int32(int32(e.Scale)), proto.Float64(zeroThreshold), &e.Zero
+	var last int64
 	next := 0 // index of the bucket after the last span
 	for i := 0; i < len(e.Counts); {
 		if e.Counts[i] == 0 {
@@ -88,16 +89,15 @@ func (e *Exponential) native() Message {
 		}
 		first := i
 		for ; i < len(e.Counts) && e.Counts[i] > 0; i++ {
-			n := sint(e.Counts[i])
-			deltas = append(deltas, n-last)
+			n := int64(e.Counts[i])
+			h.PositiveDelta = append(h.PositiveDelta, n-last)
 			last = n
 		}
 		from := e.Offset + first + 1 // Prometheus numbers a bucket by its upper bound
-		spans = append(spans, Message{{1, "offset", sint(from - next)}, {2, "length", uint64(i - first)}})
+		h.PositiveSpan = append(h.PositiveSpan, &client.BucketSpan{Offset: proto.Int32(int32(from - next)), Length: proto.Uint32(uint32(i - first))})
 		next = e.Offset + i + 1
 	}
-	if len(spans) == 0 {
-		spans = append(spans, Message{{1, "offset", sint(0)}, {2, "length", uint64(0)}}) // marks an empty histogram as native
+	if len(h.PositiveSpan) == 0 { // an empty span marks an empty histogram as native
+		h.PositiveSpan = []*client.BucketSpan{{Offset: proto.Int32(0), Length: proto.Uint32(0)}}
 	}
-	return Message{{5, "schema", sint(e.Scale)}, {6, "zero_threshold", zeroThreshold}, {7, "zero_count", e.Zero}, {12, "positive_span", spans}, {13, "positive_delta", deltas}}
 }

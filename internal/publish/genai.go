@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/exposition"
@@ -68,8 +69,11 @@ func duration(r *tacho.Record, emit func(float64)) {
 		metric.E2EL.Of(r, func(ms float64) { emit(ms / 1e3) })
 		return
 	}
-	if from := startOf(r); from >= 0 && r.End >= from {
-		emit((r.End - from).Seconds())
+	for _, from := range []time.Duration{r.Sent, r.Start, r.Slot} { // it may have failed before it was sent
+		if from >= 0 && r.End >= from {
+			emit((r.End - from).Seconds())
+			return
+		}
 	}
 }
 

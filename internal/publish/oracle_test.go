@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/tacho-bench/tacho/internal/exposition"
 )
@@ -85,9 +86,8 @@ func TestOraclePrometheus(t *testing.T) {
 
 const parseOTLP = `
 import json, sys
-from google.protobuf import json_format
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
-m = json_format.Parse(sys.stdin.read(), ExportMetricsServiceRequest())
+m = ExportMetricsServiceRequest.FromString(sys.stdin.buffer.read())
 out = {}
 for metric in m.resource_metrics[0].scope_metrics[0].metrics:
     kind = metric.WhichOneof("data")
@@ -102,8 +102,11 @@ json.dump(out, sys.stdout)
 
 // OpenTelemetry's own messages accept the body without unknown fields.
 func TestOracleOTLP(t *testing.T) {
-	b := filledFor(t, &Collector{Metrics: &Signal{}})
-	body := exposition.MetricsRequest(b.resource(), b.export(), exposition.Options{Began: time.Unix(1000, 0), Now: time.Unix(1010, 0)}).JSON(nil)
+	b := filledFor(t, &Collector{})
+	body, err := proto.Marshal(exposition.OTLP(b.resource(), b.export(), exposition.Options{Began: time.Unix(1000, 0), Now: time.Unix(1010, 0)}))
+	if err != nil {
+		t.Fatal(err)
+	}
 	got := ask(t, parseOTLP, body)
 	for name, want := range map[string][]any{
 		"tacho_requests_started": {"{request}", 5.0, "sum"},

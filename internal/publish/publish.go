@@ -1,5 +1,5 @@
 // Package publish exports the metrics of a running benchmark: as a page for Prometheus, and to a collector over
-// OTLP. It also exports a span for each request of a sample.
+// OTLP.
 package publish
 
 import (
@@ -25,7 +25,6 @@ type Exporter struct {
 	mu      sync.Mutex
 	run     []exposition.Label // name of the run, a label of every metric; empty until known
 	levels  []*level
-	spans   spanQueue
 	scraped bool          // the page was scraped
 	last    chan struct{} // closed by the first scrape after the end of the run; nil before the end
 }
@@ -35,10 +34,8 @@ type Counts struct{ Started, Finished, OutputTokens int64 }
 
 // A Level is a level to be published.
 type Level struct {
-	Name  string
-	Epoch time.Time     // origin of the times in its records
-	Trace uint64        // the random number in the trace ids of its requests; 0 if they are not traced
-	Now   func() Counts // returns the current counters
+	Name string
+	Now  func() Counts // returns the current counters
 }
 
 // level holds the metrics of one level.
@@ -129,11 +126,8 @@ func (b *Exporter) Add(r *tacho.Record) error {
 	for i, m := range shown {
 		m.Of(r, func(ms float64) { l.hists[i].add(ms / 1e3) })
 	}
-	if b.to != nil && b.to.Metrics != nil {
+	if b.to != nil {
 		l.genAI.add(&b.about, r, b.to.Exponential)
-	}
-	if b.to != nil && b.to.Traces != nil && l.Trace != 0 {
-		b.trace(l, r)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package publish
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -12,6 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/exposition"
@@ -46,11 +48,11 @@ func filledFor(t *testing.T, to *Collector) *Exporter {
 	}
 	b := New(time.Unix(1000, 0), about, to)
 	b.Name("r1")
-	b.Begin(Level{Name: "rate 1", Trace: 7, Now: func() Counts { return Counts{Started: 1, Finished: 1, OutputTokens: 3} }})
+	b.Begin(Level{Name: "rate 1", Now: func() Counts { return Counts{Started: 1, Finished: 1, OutputTokens: 3} }})
 	if err := b.Add(answered(50*ms, 60*ms, 90*ms)); err != nil {
 		t.Fatal(err)
 	}
-	b.Begin(Level{Name: "rate 2", Epoch: time.Unix(2000, 0), Trace: 7, Now: func() Counts { return Counts{Started: 5, Finished: 2, OutputTokens: 40} }})
+	b.Begin(Level{Name: "rate 2", Now: func() Counts { return Counts{Started: 5, Finished: 2, OutputTokens: 40} }})
 	for _, r := range []*tacho.Record{answered(20 * ms), {Timeline: tacho.Timeline{Sent: time.Second, End: 4 * time.Second}, Failure: &tacho.Failure{Cause: tacho.Timeout}}} {
 		if err := b.Add(r); err != nil {
 			t.Fatal(err)
@@ -210,13 +212,13 @@ func TestPush(t *testing.T) {
 			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("{}"))}, err
 		})
 		var troubles []error
-		settings := Settings{Endpoint: "http://127.0.0.1:4318", Headers: []string{"api-key=k"}, Protocol: "http/json"}
+		settings := Settings{Endpoint: "http://127.0.0.1:4318", Headers: []string{"api-key=k"}}
 		to, err := settings.Collector()
 		if err != nil {
 			t.Fatal(err)
 		}
 		to.Now = time.Now
-		to.Metrics.Connect(&http.Client{Transport: collector})
+		to.Connect(&http.Client{Transport: collector})
 		stop := filledFor(t, to).Push(t.Context(), func(err error) { troubles = append(troubles, err) })
 		time.Sleep(25 * time.Second)
 		mu.Lock()
@@ -230,21 +232,38 @@ func TestPush(t *testing.T) {
 		if len(bodies) != 3 || len(troubles) != 1 {
 			t.Errorf("%d bodies, troubles %v", len(bodies), troubles)
 		}
-		if !strings.Contains(bodies[0], `"tacho.run.name","value":{"stringValue":"r1"}`) || !strings.Contains(bodies[0], `"service.instance.id"`) {
+		var sent metrics.MetricsData
+		if err := proto.Unmarshal([]byte(bodies[0]), &sent); err != nil {
+			t.Fatal(err)
+		}
+		about := map[string]string{}
+		for _, a := range sent.ResourceMetrics[0].Resource.Attributes {
+			about[a.Key] = a.Value.GetStringValue()
+		}
+		if about["tacho.run.name"] != "r1" || about["service.instance.id"] == "" {
 			t.Error("a collector cannot tell two runs apart")
 		}
-		if !json.Valid([]byte(bodies[0])) || !strings.Contains(bodies[0], `"explicitBounds"`) {
-			t.Error(bodies[0])
+		got := map[string]uint64{}
+		for _, m := range sent.ResourceMetrics[0].ScopeMetrics[0].Metrics {
+			for _, p := range m.GetHistogram().GetDataPoints() {
+				got[m.Name] += p.Count
+				if len(p.BucketCounts) != len(p.ExplicitBounds)+1 {
+					t.Errorf("%s has %d bounds and %d counts", m.Name, len(p.ExplicitBounds), len(p.BucketCounts))
+				}
+			}
+		}
+		if got["tacho_ttft_seconds"] != 2 || got["gen_ai.client.operation.duration"] != 3 {
+			t.Error(got)
 		}
 	})
 }
 
 func TestCollectorURL(t *testing.T) {
 	for given, want := range map[string]string{
-		"http://c:4318": "http://c:4318/v1/traces", "https://c/": "https://c/v1/traces", "http://c/otlp/v1/metrics": "http://c/otlp/v1/traces",
+		"http://c:4318": "http://c:4318/v1/metrics", "https://c/": "https://c/v1/metrics", "http://c/otlp/v1/metrics": "http://c/otlp/v1/metrics",
 		"http://c/own": "http://c/own", "c:4318": "", "": "", "ftp://c": "",
 	} {
-		if got, err := CollectorURL(given, "/v1/traces"); got != want || (err == nil) != (want != "") {
+		if got, err := CollectorURL(given); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q is %q, %v", given, got, err)
 		}
 	}

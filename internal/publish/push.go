@@ -11,57 +11,38 @@ import (
 	"github.com/tacho-bench/tacho/internal/exposition"
 )
 
-// Push sends metrics and spans to the collector until stop is called, and then once more, even if ctx is done. Only
-// this last time waits for a collector that does not answer. onError is called for the first of consecutive failures.
+// Push sends metrics to the collector until stop is called, and then once more, even if ctx is done. Only this last
+// time waits for a collector that does not answer. onError is called for the first of consecutive failures.
 func (b *Exporter) Push(ctx context.Context, onError func(error)) (stop func()) {
 	ctx = context.WithoutCancel(ctx)
 	quit := make(chan struct{})
 	var running sync.WaitGroup
-	var mu sync.Mutex
-	report := func(err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		onError(err)
-	}
-	if s := b.to.Metrics; s != nil {
-		running.Go(func() { periodically(quit, b.to.Every, func() error { return b.exportMetrics(ctx) }, report) })
-	}
-	if b.to.Traces != nil {
-		running.Go(func() {
-			periodically(quit, spanPeriod, func() error { return b.exportSpans(ctx) }, report)
-			if err := b.lostSpans(); err != nil {
-				report(err)
+	running.Go(func() {
+		tick := time.NewTicker(b.to.Every)
+		defer tick.Stop()
+		failing := false
+		for open := true; open; {
+			select {
+			case <-tick.C:
+			case <-quit:
+				open = false
 			}
-		})
-	}
+			err := b.pushOnce(ctx)
+			if err != nil && !failing {
+				onError(err)
+			}
+			failing = err != nil
+		}
+	})
 	return sync.OnceFunc(func() {
 		close(quit)
 		running.Wait()
 	})
 }
 
-// periodically calls export until quit is closed, and then once more.
-func periodically(quit chan struct{}, every time.Duration, export func() error, onError func(error)) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	failing := false
-	for open := true; open; {
-		select {
-		case <-tick.C:
-		case <-quit:
-			open = false
-		}
-		err := export()
-		if err != nil && !failing {
-			onError(err)
-		}
-		failing = err != nil
-	}
-}
-
-func (b *Exporter) exportMetrics(ctx context.Context) error {
+func (b *Exporter) pushOnce(ctx context.Context) error {
 	o := exposition.Options{Began: b.began, Now: b.to.Now(), Exponential: b.to.Exponential}
-	return b.to.Metrics.send(ctx, exposition.MetricsRequest(b.resource(), b.export(), o))
+	return b.to.send(ctx, exposition.OTLP(b.resource(), b.export(), o))
 }
 
 // newInstance returns the service.instance.id of a process: a random UUID. The name of the run would not do, because

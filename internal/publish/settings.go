@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,86 +16,76 @@ import (
 	"github.com/tacho-bench/tacho/internal/exposition"
 )
 
-// Settings select collectors: by flags, and by the standard variables of OpenTelemetry. Flags take precedence.
+// Settings select the collector: by flags, and by the standard variables of OpenTelemetry. Flags take precedence.
 type Settings struct {
-	Endpoint string   // URL for metrics and spans
+	Endpoint string   // URL
 	Headers  []string // NAME=VALUE
-	Protocol string
-	Sample   float64 // fraction of the requests with a span
 	Getenv   func(string) string
 }
 
-// Protocols are the protocols of OTLP, the default first.
-var Protocols = []string{"http/protobuf", "http/json", "grpc"}
-
-// A Collector receives metrics and spans over OTLP.
+// A Collector receives metrics over OTLP, as Protobuf in HTTP.
 type Collector struct {
-	Metrics     *Signal       // nil if no metrics are sent
-	Traces      *Signal       // nil if no spans are sent
-	Every       time.Duration // interval between exports of metrics
+	URL         string
+	From        string // option or variable that contains the URL
+	Headers     http.Header
+	Every       time.Duration // interval between exports
 	Exponential bool          // send exponential histograms
-	Sample      float64       // fraction of the requests with a span
 	Resource    []exposition.Attribute
 	Now         func() time.Time
+
+	gzip    bool
+	timeout time.Duration
+	tls     *tls.Config // nil for the defaults
+	client  *http.Client
 }
 
-// Signals returns the receivers.
-func (c *Collector) Signals() (out []*Signal) {
-	for _, s := range []*Signal{c.Metrics, c.Traces} {
-		if s != nil {
-			out = append(out, s)
-		}
-	}
-	return out
-}
+// defaultPeriod is the interval between exports, and defaultTimeout the time limit for one.
+const (
+	defaultPeriod  = 10 * time.Second
+	defaultTimeout = 5 * time.Second
+)
 
-// A Signal is the receiver of metrics or of spans.
-type Signal struct {
-	Name    string // metrics or traces
-	URL     string
-	Headers http.Header
-	From    string // option or variable that contains the URL
+// ErrNotSent is returned if a variable for all programs of the machine prevents the export. The run need not stop.
+var ErrNotSent = errors.New("no metrics are sent to a collector")
 
-	path     string // of the gRPC method
-	protocol string
-	gzip     bool
-	timeout  time.Duration
-	tls      *tls.Config // nil for the defaults
-	client   *http.Client
-}
-
-// defaultPeriod is the interval between exports of metrics.
-const defaultPeriod = 10 * time.Second
-
-// defaultTimeout is the time limit for an export.
-const defaultTimeout = 5 * time.Second
-
-// ErrDisabled is returned if OTEL_SDK_DISABLED forbids what a flag asks for.
-var ErrDisabled = errors.New("OTEL_SDK_DISABLED is true, so no metrics or spans are sent")
+// onlyProtocol is the protocol of OTLP that tacho speaks.
+const onlyProtocol = "http/protobuf"
 
 // Collector returns the selected collector, or nil if none is.
 func (s *Settings) Collector() (*Collector, error) {
-	if strings.EqualFold(s.env("OTEL_SDK_DISABLED"), "true") {
-		if s.Endpoint != "" || s.Sample > 0 {
-			return nil, ErrDisabled
+	c := &Collector{}
+	var err error
+	switch {
+	case strings.EqualFold(s.env("OTEL_SDK_DISABLED"), "true"):
+		if s.Endpoint != "" {
+			return nil, fmt.Errorf("%w, because OTEL_SDK_DISABLED is true", ErrNotSent)
 		}
 		return nil, nil
+	case s.Endpoint == "" && s.env("OTEL_METRICS_EXPORTER") == "none":
+		return nil, nil
 	}
-	c := &Collector{Every: defaultPeriod, Sample: s.Sample}
-	var err error
-	if c.Metrics, err = s.signal("METRICS", "opentelemetry.proto.collector.metrics.v1.MetricsService"); err != nil {
+	if err = s.endpoint(c); err != nil || c.URL == "" {
 		return nil, err
 	}
-	if s.Sample > 0 {
-		if c.Traces, err = s.signal("TRACES", "opentelemetry.proto.collector.trace.v1.TraceService"); err != nil {
-			return nil, err
-		}
-		if c.Traces == nil {
-			return nil, errors.New("--otlp-spans needs a collector: set --otlp-endpoint")
-		}
+	if variable, value := s.variable("PROTOCOL"); s.Endpoint == "" && value != "" && value != onlyProtocol {
+		return nil, fmt.Errorf("%w, because %s is %q and tacho speaks only %s: set --otlp-endpoint http://HOST:4318", ErrNotSent, variable, value, onlyProtocol)
 	}
-	if c.Metrics == nil && c.Traces == nil {
-		return nil, nil
+	variable, _ := s.variable("TIMEOUT")
+	if c.timeout, err = s.milliseconds(variable, defaultTimeout); err != nil {
+		return nil, err
+	}
+	switch variable, value := s.variable("COMPRESSION"); value {
+	case "", "none":
+	case "gzip":
+		c.gzip = true
+	default:
+		return nil, fmt.Errorf("%s %q: use gzip or none", variable, value)
+	}
+	if c.Headers, err = s.headers(); err != nil {
+		return nil, err
+	}
+	if c.tls, err = s.certificates(); err != nil {
+		return nil, err
 	}
 	if c.Every, err = s.milliseconds("OTEL_METRIC_EXPORT_INTERVAL", defaultPeriod); err != nil {
 		return nil, err
@@ -127,9 +115,9 @@ func (s *Settings) env(name string) string {
 
 const exporterPrefix = "OTEL_EXPORTER_OTLP_"
 
-// variable returns the variable of one signal, or the variable for both signals.
-func (s *Settings) variable(signal, name string) (variable, value string) {
-	variable = exporterPrefix + signal + "_" + name
+// variable returns the variable of metrics, or the variable of all signals.
+func (s *Settings) variable(name string) (variable, value string) {
+	variable = exporterPrefix + "METRICS_" + name
 	if value = s.env(variable); value == "" {
 		variable = exporterPrefix + name
 		value = s.env(variable)
@@ -137,96 +125,41 @@ func (s *Settings) variable(signal, name string) (variable, value string) {
 	return variable, value
 }
 
-// signal returns the receiver of a signal, or nil if there is none.
-func (s *Settings) signal(name, service string) (*Signal, error) {
-	if s.Endpoint == "" && s.env("OTEL_"+name+"_EXPORTER") == "none" {
-		return nil, nil
-	}
-	variable, protocol := s.variable(name, "PROTOCOL")
-	if s.Protocol != "" {
-		variable, protocol = "--otlp-protocol", s.Protocol
-	}
-	out := &Signal{Name: strings.ToLower(name), protocol: cmp.Or(protocol, Protocols[0]), path: "/" + service + "/Export"}
-	if !slices.Contains(Protocols, out.protocol) {
-		return nil, fmt.Errorf("%s %q: use %s", variable, protocol, strings.Join(Protocols, ", "))
-	}
-	if err := s.endpoint(out, name); err != nil || out.URL == "" {
-		return nil, err
-	}
-	var err error
-	if out.timeout, err = s.timeout(name); err != nil {
-		return nil, err
-	}
-	switch variable, value := s.variable(name, "COMPRESSION"); value {
-	case "", "none":
-	case "gzip":
-		out.gzip = true
-	default:
-		return nil, fmt.Errorf("%s %q: use gzip or none", variable, value)
-	}
-	if out.Headers, err = s.headers(name); err != nil {
-		return nil, err
-	}
-	out.tls, err = s.certificates(name)
-	return out, err
-}
-
-// endpoint sets the URL of a signal.
-func (s *Settings) endpoint(out *Signal, signal string) error {
-	path := "/v1/" + strings.ToLower(signal)
-	variable := exporterPrefix + signal + "_ENDPOINT"
-	own, both := s.env(variable), s.env(exporterPrefix+"ENDPOINT")
-	var err error
+// endpoint sets the URL of the collector.
+func (s *Settings) endpoint(c *Collector) (err error) {
+	own, all := exporterPrefix+"METRICS_ENDPOINT", exporterPrefix+"ENDPOINT"
 	switch {
 	case s.Endpoint != "":
-		out.From = "--otlp-endpoint"
-		out.URL, err = CollectorURL(s.Endpoint, path)
-	case own != "":
-		out.From = variable
-		out.URL, err = checkURL(s.schemed(own, signal, out.protocol))
-	case both != "":
-		out.From = exporterPrefix + "ENDPOINT"
-		out.URL, err = checkURL(strings.TrimRight(s.schemed(both, signal, out.protocol), "/") + path)
+		c.From = "--otlp-endpoint"
+		c.URL, err = CollectorURL(s.Endpoint)
+	case s.env(own) != "":
+		c.From = own
+		c.URL, err = checkURL(s.env(own))
+	case s.env(all) != "":
+		c.From = all
+		c.URL, err = checkURL(strings.TrimRight(s.env(all), "/") + metricsPath)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", out.From, err)
-	}
-	if out.protocol == "grpc" && out.URL != "" {
-		u, _ := url.Parse(out.URL) // was parsed before
-		u.Path = out.path
-		out.URL = u.String()
+		return fmt.Errorf("%s: %w", c.From, err)
 	}
 	return nil
 }
 
-// schemed adds the scheme to an address for gRPC, which may be HOST:PORT.
-func (s *Settings) schemed(address, signal, protocol string) string {
-	if protocol != "grpc" || strings.Contains(address, "://") {
-		return address
-	}
-	if _, insecure := s.variable(signal, "INSECURE"); strings.EqualFold(insecure, "true") {
-		return "http://" + address
-	}
-	return "https://" + address
-}
+// metricsPath is the standard path of metrics.
+const metricsPath = "/v1/metrics"
 
-// CollectorURL returns the URL for posting to a path. If the user's URL contains no path, CollectorURL adds the
-// standard one. If it contains the standard path of metrics, spans have their own instead.
-func CollectorURL(given, path string) (string, error) {
+// CollectorURL returns the URL for metrics. If the user's URL contains no path, CollectorURL adds the standard one.
+func CollectorURL(given string) (string, error) {
 	address, err := checkURL(given)
 	if err != nil {
 		return "", err
 	}
 	u, err := url.Parse(address)
-	if err != nil {
-		return "", err
+	if err == nil && strings.Trim(u.Path, "/") == "" {
+		u.Path = metricsPath
+		address = u.String()
 	}
-	if rest, ok := strings.CutSuffix(strings.TrimRight(u.Path, "/"), "/v1/metrics"); ok {
-		u.Path = rest + path
-	} else if strings.Trim(u.Path, "/") == "" {
-		u.Path = path
-	}
-	return u.String(), nil
+	return address, err
 }
 
 func checkURL(given string) (string, error) {
@@ -235,11 +168,6 @@ func checkURL(given string) (string, error) {
 		return "", fmt.Errorf("%q is not a collector URL: use http://HOST:4318", given)
 	}
 	return given, nil
-}
-
-func (s *Settings) timeout(signal string) (time.Duration, error) {
-	variable, _ := s.variable(signal, "TIMEOUT")
-	return s.milliseconds(variable, defaultTimeout)
 }
 
 func (s *Settings) milliseconds(variable string, otherwise time.Duration) (time.Duration, error) {
@@ -255,8 +183,8 @@ func (s *Settings) milliseconds(variable string, otherwise time.Duration) (time.
 }
 
 // headers returns the headers of the variables and, with precedence, of the flags.
-func (s *Settings) headers(signal string) (http.Header, error) {
-	variable, value := s.variable(signal, "HEADERS")
+func (s *Settings) headers() (http.Header, error) {
+	variable, value := s.variable("HEADERS")
 	list, err := pairs(variable, value)
 	if err != nil {
 		return nil, err
@@ -294,11 +222,11 @@ func pairs(variable, list string) (out []exposition.Attribute, err error) {
 	return out, nil
 }
 
-// certificates reads the certificates of a signal. It returns nil if the system's are used.
-func (s *Settings) certificates(signal string) (*tls.Config, error) {
-	caFrom, ca := s.variable(signal, "CERTIFICATE")
-	certFrom, cert := s.variable(signal, "CLIENT_CERTIFICATE")
-	keyFrom, key := s.variable(signal, "CLIENT_KEY")
+// certificates reads the certificates. It returns nil if the system's are used.
+func (s *Settings) certificates() (*tls.Config, error) {
+	caFrom, ca := s.variable("CERTIFICATE")
+	certFrom, cert := s.variable("CLIENT_CERTIFICATE")
+	keyFrom, key := s.variable("CLIENT_KEY")
 	switch {
 	case cert != "" && key == "":
 		return nil, fmt.Errorf("%s without %sCLIENT_KEY: set both for mutual TLS", certFrom, exporterPrefix)

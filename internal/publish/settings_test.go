@@ -1,60 +1,62 @@
 package publish
 
 import (
-	"encoding/binary"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/tacho-bench/tacho"
-	"github.com/tacho-bench/tacho/internal/exposition"
-	"github.com/tacho-bench/tacho/internal/memnet"
-	"github.com/tacho-bench/tacho/internal/traceid"
 )
 
 func lookup(vars map[string]string) func(string) string {
 	return func(name string) string { return vars[name] }
 }
 
-// Flags take precedence over the variables of a signal, and these over the variables for all signals.
+// Flags take precedence over the variables of metrics, and these over the variables of all signals.
 func TestStandardVariables(t *testing.T) {
+	const all, own = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
 	for name, c := range map[string]struct {
-		flags           Settings
-		vars            map[string]string
-		metrics, traces string // URLs; empty for none
+		flag string
+		vars map[string]string
+		want string // URL; empty for none
 	}{
-		"nothing":       {},
-		"for all":       {Settings{Sample: 1}, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318/base/"}, "http://c:4318/base/v1/metrics", "http://c:4318/base/v1/traces"},
-		"for metrics":   {Settings{}, map[string]string{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://m/own", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c"}, "http://m/own", ""},
-		"only traces":   {Settings{Sample: 0.1}, map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://t/v1/traces"}, "", "http://t/v1/traces"},
-		"flag":          {Settings{Endpoint: "http://f:1", Sample: 1}, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c"}, "http://f:1/v1/metrics", "http://f:1/v1/traces"},
-		"none":          {Settings{}, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_METRICS_EXPORTER": "none"}, "", ""},
-		"disabled":      {Settings{}, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c", "OTEL_SDK_DISABLED": "true"}, "", ""},
-		"gRPC":          {Settings{}, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "http://c:4317/opentelemetry.proto.collector.metrics.v1.MetricsService/Export", ""},
-		"gRPC address":  {Settings{Protocol: "grpc"}, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "c:4317"}, "https://c:4317/opentelemetry.proto.collector.metrics.v1.MetricsService/Export", ""},
-		"gRPC insecure": {Settings{Protocol: "grpc"}, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "c:4317", "OTEL_EXPORTER_OTLP_INSECURE": "true"}, "http://c:4317/opentelemetry.proto.collector.metrics.v1.MetricsService/Export", ""},
+		"nothing":           {},
+		"for all":           {"", map[string]string{all: "http://c:4318/base/"}, "http://c:4318/base/v1/metrics"},
+		"for metrics":       {"", map[string]string{own: "http://m/own", all: "http://c"}, "http://m/own"},
+		"only traces":       {"", map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://t/v1/traces"}, ""},
+		"flag":              {"http://f:1", map[string]string{all: "http://c"}, "http://f:1/v1/metrics"},
+		"flag beside gRPC":  {"http://f:1", map[string]string{all: "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "http://f:1/v1/metrics"},
+		"none":              {"", map[string]string{all: "http://c", "OTEL_METRICS_EXPORTER": "none"}, ""},
+		"disabled":          {"", map[string]string{all: "http://c", "OTEL_SDK_DISABLED": "true"}, ""},
+		"the only protocol": {"", map[string]string{all: "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}, "http://c/v1/metrics"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.flags.Getenv = lookup(c.vars)
-			to, err := c.flags.Collector()
+			to, err := (&Settings{Endpoint: c.flag, Getenv: lookup(c.vars)}).Collector()
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := map[string]string{}
+			got := ""
 			if to != nil {
-				for _, s := range to.Signals() {
-					got[s.Name] = s.URL
-				}
+				got = to.URL
 			}
-			if got["metrics"] != c.metrics || got["traces"] != c.traces {
-				t.Errorf("got %v", got)
+			if got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// Variables for all programs of the machine that prevent the export do not stop a run.
+func TestNotSent(t *testing.T) {
+	for _, s := range []Settings{
+		{Endpoint: "http://c", Getenv: lookup(map[string]string{"OTEL_SDK_DISABLED": "true"})},
+		{Getenv: lookup(map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4317", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"})},
+	} {
+		if _, err := s.Collector(); !errors.Is(err, ErrNotSent) || !strings.Contains(err.Error(), "OTEL_") {
+			t.Error(err)
+		}
 	}
 }
 
@@ -68,9 +70,8 @@ func TestMoreVariables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := to.Metrics
-	if m.Headers.Get("X-Key") != "flag" || m.Headers.Get("Authorization") != "Bearer k" || m.timeout != 1500*time.Millisecond || !m.gzip || to.Every != 2*time.Second {
-		t.Errorf("%+v of %+v", m, to)
+	if to.Headers.Get("X-Key") != "flag" || to.Headers.Get("Authorization") != "Bearer k" || to.timeout != 1500*time.Millisecond || !to.gzip || to.Every != 2*time.Second {
+		t.Errorf("%+v", to)
 	}
 	got := map[string]any{}
 	for _, a := range New(time.Now(), About{Version: "v1"}, to).resource().Attributes {
@@ -92,13 +93,6 @@ func TestBadVariables(t *testing.T) {
 		if _, err := s.Collector(); err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), "hush") {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-	if _, err := (&Settings{Sample: 1}).Collector(); err == nil {
-		t.Error("spans without a collector")
-	}
-	s := Settings{Endpoint: "http://c", Getenv: lookup(map[string]string{"OTEL_SDK_DISABLED": "true"})}
-	if _, err := s.Collector(); !errors.Is(err, ErrDisabled) {
-		t.Error(err)
 	}
 }
 
@@ -124,14 +118,14 @@ func TestRedirects(t *testing.T) {
 		}
 		var asked []string
 		to.Now = time.Now
-		to.Metrics.Connect(answers(func(r *http.Request) (int, string) {
+		to.Connect(answers(func(r *http.Request) (int, string) {
 			asked = append(asked, r.URL.String())
 			if len(asked) == 1 {
 				return http.StatusTemporaryRedirect, location
 			}
 			return http.StatusOK, ""
 		}))
-		err = filledFor(t, to).exportMetrics(t.Context())
+		err = filledFor(t, to).pushOnce(t.Context())
 		if len(asked) != want || (err == nil) != (want == 2) {
 			t.Errorf("%s: asked %v, error %v", location, asked, err)
 		}
@@ -166,80 +160,9 @@ func TestHostHeader(t *testing.T) {
 	}
 }
 
-func tracing(t *testing.T, status int) (*Exporter, *int) {
-	t.Helper()
-	s := Settings{Endpoint: "http://c", Sample: 1}
-	to, err := s.Collector()
-	if err != nil {
-		t.Fatal(err)
-	}
-	posts := new(int)
-	to.Traces.Connect(answers(func(*http.Request) (int, string) { *posts++; return status, "" }))
-	return filledFor(t, to), posts
-}
-
-// A span has the times of the record, and the ids that the server received.
-func TestSpan(t *testing.T) {
-	b, _ := tracing(t, http.StatusOK)
-	r := answered(20*ms, 50*ms)
-	r.ID, r.Clock, r.Usage = "bench-5", tacho.KernelClock, &tacho.Usage{Prompt: 11, Completion: 2, Cached: 3, TellsCached: true}
-	if err := b.Add(r); err != nil {
-		t.Fatal(err)
-	}
-	s := b.spans.pending[0]
-	epoch := time.Unix(2000, 0)
-	if !s.Start.Equal(epoch.Add(time.Second)) || !s.End.Equal(epoch.Add(1050*ms)) || s.Name != "chat m" || s.Trace != traceid.Of(7, "bench-5").Trace {
-		t.Errorf("%+v", s)
-	}
-	got := map[string]any{}
-	for _, a := range s.Attributes {
-		got[a.Key] = a.Value
-	}
-	for key, want := range map[string]any{
-		"gen_ai.response.time_to_first_chunk": 0.02, "gen_ai.usage.input_tokens": 11, "gen_ai.usage.cache_read.input_tokens": 3, "server.address": "server", "server.port": 8000,
-		"tacho.clock": "kernel",
-	} {
-		if got[key] != want {
-			t.Errorf("%s is %v", key, got[key])
-		}
-	}
-}
-
-// Spans that the collector does not take wait for it, up to a limit. Rejected spans are dropped. Both are reported.
-func TestSpanQueue(t *testing.T) {
-	for status, want := range map[int]struct{ posts, left int }{200: {3, 0}, 503: {1, 1100}, 400: {3, 0}} {
-		b, posts := tracing(t, status)
-		for i := range 1100 {
-			r := answered(ms)
-			r.ID = strings.Repeat("x", i+1)
-			if err := b.Add(r); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for range 3 {
-			if err := b.exportSpans(t.Context()); status == 200 && err != nil || status == 503 {
-				break
-			}
-		}
-		if *posts != want.posts || len(b.spans.pending) != want.left {
-			t.Errorf("status %d: %d posts, %d spans left", status, *posts, len(b.spans.pending))
-		}
-		if err := b.lostSpans(); (err == nil) != (status == 200) {
-			t.Errorf("status %d: %v", status, err)
-		}
-	}
-	b, _ := tracing(t, http.StatusOK)
-	b.spans.pending = make([]exposition.Span, maxSpans)
-	r := answered(ms)
-	r.ID = "one more"
-	if err := b.Add(r); err != nil || len(b.spans.pending) != maxSpans || b.spans.dropped != 1 {
-		t.Error("the queue grows beyond its limit")
-	}
-}
-
 // A failed request has a duration and an error.type, and no latencies.
 func TestConventionsOfFailures(t *testing.T) {
-	b := filledFor(t, &Collector{Metrics: &Signal{}})
+	b := filledFor(t, &Collector{})
 	got := map[string]uint64{}
 	for _, f := range b.conventions() {
 		for _, p := range f.Points {
@@ -253,62 +176,4 @@ func TestConventionsOfFailures(t *testing.T) {
 	if len(got) != 1 || got["gen_ai.client.operation.duration timeout"] != 1 {
 		t.Error(got)
 	}
-}
-
-// A stopped gRPC server and a wrong port give errors that say so.
-func TestGRPCStatus(t *testing.T) {
-	for code, want := range map[string]string{"0": "", "14": "gRPC status 14: no room", "16": "gRPC status 16: no room", "": "gRPC status (none)"} {
-		resp := &http.Response{Trailer: http.Header{"Grpc-Status": {code}, "Grpc-Message": {"no%20room"}}}
-		err := grpcStatus(resp)
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%s: %v", code, err)
-		}
-		if rejected := errors.As(err, new(rejection)); rejected != (code == "16" || code == "") {
-			t.Errorf("%s: rejected is %v", code, rejected)
-		}
-	}
-}
-
-// A gRPC call is one frame over HTTP/2, and its status is in the trailer.
-func TestGRPC(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := memnet.Listen()
-		var got []byte
-		status := "0"
-		server := &http.Server{ReadHeaderTimeout: time.Second, Protocols: new(http.Protocols), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			body, err := io.ReadAll(r.Body)
-			if err != nil || r.Header.Get("Te") != "trailers" || r.Header.Get("Content-Type") != "application/grpc" || !strings.HasSuffix(r.URL.Path, ".MetricsService/Export") {
-				t.Error(err, r.Header, r.URL)
-			}
-			got = body
-			w.Header().Set("Trailer", "Grpc-Status")
-			w.WriteHeader(http.StatusOK)
-			_, _ = w.Write(make([]byte, 5)) // an empty answer
-			w.Header().Set("Grpc-Status", status)
-		})}
-		server.Protocols.SetUnencryptedHTTP2(true)
-		go func() { _ = server.Serve(l) }() // until Close
-		s := Settings{Endpoint: "http://c:4317", Protocol: "grpc"}
-		to, err := s.Collector()
-		if err != nil {
-			t.Fatal(err)
-		}
-		to.Now = time.Now
-		to.Metrics.Connect(&http.Client{Transport: &http.Transport{DialContext: l.Dial}})
-		b := filledFor(t, to)
-		if err := b.exportMetrics(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if len(got) < 5 || got[0] != 0 || int(binary.BigEndian.Uint32(got[1:])) != len(got)-5 {
-			t.Errorf("%d bytes: %x", len(got), got[:min(5, len(got))])
-		}
-		status = "14"
-		if err := b.exportMetrics(t.Context()); err == nil || !strings.Contains(err.Error(), "gRPC status 14") {
-			t.Error(err)
-		}
-		to.Metrics.Close()
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 }

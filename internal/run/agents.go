@@ -70,7 +70,7 @@ func (r *Runner) task(s *level) (*Task, error) {
 	p.NoTrial, p.ReadyCheck, p.NumWarmups, p.FlushCache, p.Profile, p.ProfileAt, p.ProbeRate = true, 0, 0, false, false, 0, 0
 	p.MetricsURL, p.GPUMetricsURL, p.APIKey, p.APIKeyFile = []string{"none"}, nil, "", ""
 	p.Machines, p.GPUPrice, p.FailIf = plan.Default().Machines, 0, ""
-	p.MetricsListen, p.OTLP, p.OTLPProtocol, p.OTLPHeaders = "", "", "", nil // the coordinator publishes, and the headers are secret
+	p.MetricsListen, p.OTLP, p.OTLPHeaders = "", "", nil // the coordinator publishes, and the headers are secret
 	text, err := p.MarshalJSON()
 	if err != nil {
 		return nil, err

@@ -67,7 +67,7 @@ func (n *named) Session(i uint64) (tacho.Session, error) {
 		}
 		q.ID = n.setting.requestID(name)
 		if trace := n.setting.env.Trace; trace != 0 {
-			if id := traceid.Of(trace, q.ID); id.Sampled(n.setting.Plan.OTLPSpans) {
+			if id := traceid.Of(trace, q.ID); id.Sampled(n.setting.Plan.Traceparent) {
 				q.Header = append(slices.Clip(q.Header), tacho.Label{Key: traceid.Header, Value: id.Parent()})
 			}
 		}

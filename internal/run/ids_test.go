@@ -184,7 +184,7 @@ func TestTraceparent(t *testing.T) {
 					next.ServeHTTP(w, r)
 				})
 			})
-			p := planFor(url, func(p *plan.Plan) { p.OTLPSpans, p.NumPrompts = fraction, 40 })
+			p := planFor(url, func(p *plan.Plan) { p.Traceparent, p.NumPrompts = fraction, 40 })
 			_ = execute(t.Context(), p, run.Env{Random: 1, Trace: 9})
 			sent := 0
 			for id, got := range parents {

@@ -1,5 +1,4 @@
-// Package traceid computes the trace and span of a request from its id. The sender of the request and the exporter of
-// its span compute the same values, even on different machines.
+// Package traceid computes the trace context of a request from its id.
 package traceid
 
 import (

@@ -7,31 +7,26 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/config/configgrpc"
 	"go.opentelemetry.io/collector/config/confighttp"
 	"go.opentelemetry.io/collector/config/confignet"
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
 	"github.com/tacho-bench/tacho/internal/cli"
 )
 
-// A collector is the OTLP receiver of the OpenTelemetry collector, with its three protocols.
+// A collector is the OTLP receiver of the OpenTelemetry collector, over HTTP.
 type collector struct {
-	http, grpc string // addresses
-	metrics    consumertest.MetricsSink
-	traces     consumertest.TracesSink
+	http    string // address
+	metrics consumertest.MetricsSink
 }
 
 func freeAddress(t *testing.T) string {
@@ -48,21 +43,14 @@ func freeAddress(t *testing.T) string {
 
 func start(t *testing.T) *collector {
 	t.Helper()
-	c := &collector{http: freeAddress(t), grpc: freeAddress(t)}
+	c := &collector{http: freeAddress(t)}
 	factory := otlpreceiver.NewFactory()
 	config := factory.CreateDefaultConfig().(*otlpreceiver.Config)
-	grpc := configgrpc.NewDefaultServerConfig()
-	grpc.NetAddr = confignet.AddrConfig{Endpoint: c.grpc, Transport: confignet.TransportTypeTCP}
 	server := confighttp.NewDefaultServerConfig()
 	server.NetAddr = confignet.AddrConfig{Endpoint: c.http, Transport: confignet.TransportTypeTCP}
-	config.Protocols.GRPC = configoptional.Some(grpc)
-	config.Protocols.HTTP = configoptional.Some(otlpreceiver.HTTPConfig{ServerConfig: server, MetricsURLPath: "/v1/metrics", TracesURLPath: "/v1/traces"})
+	config.Protocols.HTTP = configoptional.Some(otlpreceiver.HTTPConfig{ServerConfig: server, MetricsURLPath: "/v1/metrics"})
 	settings := receivertest.NewNopSettings(factory.Type())
 	metrics, err := factory.CreateMetrics(t.Context(), settings, config, &c.metrics)
-	if err != nil {
-		t.Fatal(err)
-	}
-	traces, err := factory.CreateTraces(t.Context(), settings, config, &c.traces)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,34 +58,20 @@ func start(t *testing.T) *collector {
 	if err := metrics.Start(t.Context(), host); err != nil {
 		t.Fatal(err)
 	}
-	if err := traces.Start(t.Context(), host); err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
 		_ = metrics.Shutdown(context.Background())
-		_ = traces.Shutdown(context.Background())
 	})
 	return c
 }
 
-// A server is a chat server that streams two tokens, and keeps the traceparent of each request.
-type server struct {
-	*httptest.Server
-	mu      sync.Mutex
-	parents map[string]string // by request id
-}
-
-func serve(t *testing.T) *server {
+// serve starts a chat server that streams two tokens.
+func serve(t *testing.T) *httptest.Server {
 	t.Helper()
-	s := &server{parents: map[string]string{}}
-	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
 			_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"m","object":"model"}]}`)
 			return
 		}
-		s.mu.Lock()
-		s.parents[r.Header.Get("X-Request-Id")] = r.Header.Get("Traceparent")
-		s.mu.Unlock()
 		w.Header().Set("Content-Type", "text/event-stream")
 		for _, event := range []string{
 			`{"choices":[{"index":0,"delta":{"content":"a"}}]}`, `{"choices":[{"index":0,"delta":{"content":"b"},"finish_reason":"length"}]}`,
@@ -112,7 +86,7 @@ func serve(t *testing.T) *server {
 }
 
 // bench measures the server with ten requests.
-func bench(t *testing.T, s *server, vars map[string]string, flags ...string) {
+func bench(t *testing.T, s *httptest.Server, vars map[string]string, flags ...string) {
 	t.Helper()
 	var out bytes.Buffer
 	args := append([]string{
@@ -127,33 +101,17 @@ func bench(t *testing.T, s *server, vars map[string]string, flags ...string) {
 	}
 }
 
-// The receiver of the collector accepts metrics and spans over each protocol, with and without compression.
+// The receiver of the collector accepts metrics, with and without compression.
 func TestReceiver(t *testing.T) {
-	for _, c := range []struct {
-		protocol string
-		vars     map[string]string
-	}{
-		{"http/protobuf", nil},
-		{"http/json", nil},
-		{"grpc", nil},
-		{"http/protobuf", map[string]string{"OTEL_EXPORTER_OTLP_COMPRESSION": "gzip"}},
-		{"grpc", map[string]string{"OTEL_EXPORTER_OTLP_COMPRESSION": "gzip"}},
-		{"http/protobuf", map[string]string{"OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION": "base2_exponential_bucket_histogram"}},
-		{"http/json", map[string]string{"OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION": "base2_exponential_bucket_histogram"}},
+	for name, vars := range map[string]map[string]string{
+		"plain":       nil,
+		"gzip":        {"OTEL_EXPORTER_OTLP_COMPRESSION": "gzip"},
+		"exponential": {"OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION": "base2_exponential_bucket_histogram"},
 	} {
-		name := c.protocol
-		for variable := range c.vars {
-			name += " " + variable
-		}
 		t.Run(name, func(t *testing.T) {
-			to, s := start(t), serve(t)
-			endpoint := "http://" + to.http
-			if c.protocol == "grpc" {
-				endpoint = "http://" + to.grpc
-			}
-			bench(t, s, c.vars, "--otlp-endpoint", endpoint, "--otlp-protocol", c.protocol, "--otlp-spans", "1")
+			to := start(t)
+			bench(t, serve(t), vars, "--otlp-endpoint", "http://"+to.http)
 			checkMetrics(t, to.metrics.AllMetrics())
-			checkSpans(t, s, to.traces.AllTraces())
 		})
 	}
 }
@@ -252,40 +210,4 @@ func count(t *testing.T, m pmetric.Metric) (n uint64) {
 		t.Errorf("%s is %v", m.Name(), m.Type())
 	}
 	return n
-}
-
-// Every request has a span whose ids the server received, with the tokens and latencies of the request.
-func checkSpans(t *testing.T, s *server, all []ptrace.Traces) {
-	t.Helper()
-	var parents []string
-	for _, traces := range all {
-		for _, span := range traces.ResourceSpans().At(0).ScopeSpans().At(0).Spans().All() {
-			a := span.Attributes()
-			id, _ := a.Get("tacho.request.id")
-			s.mu.Lock()
-			parent := s.parents[id.Str()]
-			s.mu.Unlock()
-			if want := "00-" + span.TraceID().String() + "-" + span.SpanID().String() + "-01"; parent != want {
-				t.Errorf("the server received %q, and the span is %q", parent, want)
-			}
-			parents = append(parents, parent)
-			first, _ := a.Get("gen_ai.response.time_to_first_chunk")
-			whole := span.EndTimestamp().AsTime().Sub(span.StartTimestamp().AsTime()).Seconds()
-			if first.Double() <= 0 || first.Double() > whole {
-				t.Errorf("time to first chunk %v s of %v s", first.Double(), whole)
-			}
-			for key, want := range map[string]any{"gen_ai.usage.input_tokens": int64(9), "gen_ai.usage.output_tokens": int64(2), "gen_ai.request.model": "m"} {
-				if v, _ := a.Get(key); v.AsRaw() != want {
-					t.Errorf("%s is %v", key, v.AsRaw())
-				}
-			}
-			if span.Name() != "chat m" || span.Kind() != ptrace.SpanKindClient {
-				t.Errorf("span %q of kind %v", span.Name(), span.Kind())
-			}
-		}
-	}
-	slices.Sort(parents)
-	if len(slices.Compact(parents)) != 10 {
-		t.Errorf("%d spans", len(parents))
-	}
 }
