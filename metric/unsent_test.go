@@ -13,7 +13,7 @@ import (
 func TestUnsentCountsEverythingPlanned(t *testing.T) {
 	plain := func(sent int, set func(c *metric.Config)) *metric.Summary {
 		s := healthy()
-		s.Counts.Requests, s.Counts.Completed, s.Begun = sent, sent, sent
+		s.Requests, s.Completed, s.Begun = sent, sent, sent
 		set(&s.Config)
 		return s
 	}

@@ -7,7 +7,6 @@ import (
 
 	client "github.com/prometheus/client_model/go"
 	"google.golang.org/protobuf/encoding/protodelim"
-	"google.golang.org/protobuf/proto"
 )
 
 // ProtobufType is the media type of WriteProtobuf. Prometheus reads native histograms only in this format.
@@ -24,7 +23,7 @@ func WriteProtobuf(w io.Writer, families []Family) error {
 		kind := client.MetricType(client.MetricType_value[strings.ToUpper(string(f.Kind))])
 		out := &client.MetricFamily{Name: &f.Name, Help: &f.Help, Type: &kind}
 		if f.Kind == Counter {
-			out.Name = proto.String(f.Name + "_total")
+			out.Name = new(f.Name + "_total")
 		}
 		for k := range f.Points {
 			out.Metric = append(out.Metric, f.Points[k].prometheus(f.Kind))
@@ -39,7 +38,7 @@ func WriteProtobuf(w io.Writer, families []Family) error {
 func (p *Point) prometheus(kind Kind) *client.Metric {
 	m := &client.Metric{}
 	for _, l := range p.Labels {
-		m.Label = append(m.Label, &client.LabelPair{Name: &l.Name, Value: proto.String(valid(l.Value))})
+		m.Label = append(m.Label, &client.LabelPair{Name: &l.Name, Value: new(valid(l.Value))})
 	}
 	switch kind {
 	case Gauge:
@@ -68,7 +67,7 @@ func (p *Point) histogram() *client.Histogram {
 		if i < len(p.Bounds) {
 			bound = p.Bounds[i]
 		}
-		h.Bucket = append(h.Bucket, &client.Bucket{CumulativeCount: proto.Uint64(below), UpperBound: &bound})
+		h.Bucket = append(h.Bucket, &client.Bucket{CumulativeCount: new(below), UpperBound: &bound})
 	}
 	if p.Exponential != nil {
 		p.Exponential.native(h)
@@ -79,7 +78,7 @@ func (p *Point) histogram() *client.Histogram {
 // native adds the fields of a native histogram: spans of consecutive buckets that are not empty, and the difference
 // of each count from the one before.
 func (e *Exponential) native(h *client.Histogram) {
-	h.Schema, h.ZeroThreshold, h.ZeroCount = proto.Int32(int32(e.Scale)), proto.Float64(zeroThreshold), &e.Zero
+	h.Schema, h.ZeroThreshold, h.ZeroCount = new(int32(e.Scale)), new(zeroThreshold), &e.Zero
 	var last int64
 	next := 0 // index of the bucket after the last span
 	for i := 0; i < len(e.Counts); {
@@ -94,10 +93,10 @@ func (e *Exponential) native(h *client.Histogram) {
 			last = n
 		}
 		from := e.Offset + first + 1 // Prometheus numbers a bucket by its upper bound
-		h.PositiveSpan = append(h.PositiveSpan, &client.BucketSpan{Offset: proto.Int32(int32(from - next)), Length: proto.Uint32(uint32(i - first))})
+		h.PositiveSpan = append(h.PositiveSpan, &client.BucketSpan{Offset: new(int32(from - next)), Length: new(uint32(i - first))})
 		next = e.Offset + i + 1
 	}
 	if len(h.PositiveSpan) == 0 { // an empty span marks an empty histogram as native
-		h.PositiveSpan = []*client.BucketSpan{{Offset: proto.Int32(0), Length: proto.Uint32(0)}}
+		h.PositiveSpan = []*client.BucketSpan{{Offset: new(int32), Length: new(uint32)}}
 	}
 }
