@@ -7,6 +7,9 @@ import (
 
 // Brief formats a number with at most three significant digits, and two decimals.
 func Brief(v float64) string {
+	if math.IsInf(v, 1) {
+		return "inf"
+	}
 	if v >= 10_000 {
 		return Brief(v/1000) + "k"
 	}

@@ -1,6 +1,7 @@
 package metric_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/tacho-bench/tacho/metric"
@@ -13,6 +14,18 @@ func TestPercentHasThreeDigits(t *testing.T) {
 	} {
 		if got := metric.Percent(share); got != want {
 			t.Errorf("%v: %q, want %q", share, got, want)
+		}
+	}
+}
+
+// Every number has a short form. A load may be infinite.
+func TestBrief(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0", 0.004: "0", 1.234: "1.23", 12.34: "12.3", 999.6: "1000", 9999: "9999", 10_000: "10k", 1.5e6: "1500k", 2e9: "2000kk",
+		math.Inf(1): "inf", -1: "-1",
+	} {
+		if got := metric.Brief(v); got != want {
+			t.Errorf("%v is %q, want %q", v, got, want)
 		}
 	}
 }

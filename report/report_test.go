@@ -163,6 +163,22 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// A load may be infinite. Every format shows it.
+func TestInfiniteLoad(t *testing.T) {
+	var levels []outcome.Level
+	for _, rate := range []string{"1", "2", "inf"} {
+		l := healthyStage()
+		l.Name = "--request-rate " + rate
+		levels = append(levels, l)
+	}
+	for _, f := range report.Formats {
+		text := render(t, f.Name, of(levels...))
+		if strings.Contains(text, "--request-rate 2") && !strings.Contains(text, "--request-rate inf") {
+			t.Errorf("%s lacks the infinite load:\n%s", f.Name, text)
+		}
+	}
+}
+
 // Each style matches its golden file, with all rows and with only the required ones.
 func TestStyles(t *testing.T) {
 	for _, style := range report.Styles {

@@ -21,14 +21,33 @@ const (
 	spreadY = 30
 )
 
-// Plot draws a curve with title and axes, wide cells wide and high cells high. It
+// finite returns the plot without points and marks that have no place on an axis, such as an infinite load.
+func (c *Plot) finite() *Plot {
+	out := *c
+	out.X, out.Y = nil, nil
+	for i := range c.X {
+		if !math.IsNaN(c.X[i]-c.X[i]) && !math.IsNaN(c.Y[i]-c.Y[i]) {
+			out.X, out.Y = append(out.X, c.X[i]), append(out.Y, c.Y[i])
+		}
+	}
+	if c.Mark != nil && math.IsInf(*c.Mark, 0) {
+		out.Mark = nil
+	}
+	return &out
+}
+
+// Plot draws the finite points of a curve with title and axes, wide cells wide and high cells high. It
 // returns nil if the curve does not fit.
 func (p Pen) Plot(c *Plot, wide, high int) []string {
+	c = c.finite()
+	if len(c.X) == 0 {
+		return nil
+	}
 	x, y := newAxis(c.X, spreadX, false), newAxis(c.Y, spreadY, true)
 	top, bottom := c.Show(y.high), c.Show(y.low)
 	label := max(Width(top), Width(bottom))
 	columns, rows := wide-label-2, high-3
-	if columns < 8 || rows < 3 || len(c.X) == 0 {
+	if columns < 8 || rows < 3 {
 		return nil
 	}
 	grid := make([][]rune, rows)

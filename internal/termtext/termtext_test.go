@@ -2,6 +2,7 @@ package termtext
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,6 +91,14 @@ func TestPlot(t *testing.T) {
 	}
 	if (Pen{}).Plot(&p, 8, 8) != nil {
 		t.Error("a plot was drawn in too few columns")
+	}
+	endless := p
+	endless.X, endless.Y = append(slices.Clone(p.X), math.Inf(1), 9), append(slices.Clone(p.Y), 5, math.NaN())
+	if drawn := strings.Join(Pen{}.Plot(&endless, 30, 8), "\n"); drawn != want {
+		t.Errorf("points without a place change the plot:\n%s", drawn)
+	}
+	if none := (Plot{X: []float64{math.Inf(1)}, Y: []float64{1}, Show: integer, ShowX: integer}); (Pen{}).Plot(&none, 30, 8) != nil {
+		t.Error("a plot without points was drawn")
 	}
 	p.Y, p.Mark = []float64{1, 10, 100, 1000}, nil
 	log := Pen{ASCII: true}.Plot(&p, 30, 8)
