@@ -152,7 +152,6 @@ shots: build chromium
 		bin/tacho bench --base-url http://127.0.0.1:8767 --num-prompts 100 --request-rate 20 --random-output-len 20 --no-trial --runs-dir $(SHOTS)/runs --label invalid >/dev/null || true
 	for run in sweep one failures invalid; do bin/shoot $(SHOTS)/runs/*-$$run/report.html $(SHOTS)/$$run; done
 	bin/shoot "$$(echo $(SHOTS)/runs/*-sweep)/report.html#slo=ttft:p90<1500ms" $(SHOTS)/slo
-	bin/tacho report $(SHOTS)/runs/*-sweep --report png=$(SHOTS)/sweep.png
 	bin/tacho report $(SHOTS)/runs/*-sweep $(SHOTS)/runs/*-computed --format html > $(SHOTS)/several.html && bin/shoot $(SHOTS)/several.html $(SHOTS)/several
 	bin/tacho report testdata/seeds --format html > $(SHOTS)/logs.html && bin/shoot $(SHOTS)/logs.html $(SHOTS)/logs
 	echo screenshots-only > $(SHOTS)/token

@@ -10,7 +10,7 @@ import (
 )
 
 var markdownFormat = Format{
-	Name: "markdown", Ext: "md", Doc: "a table of all levels with 95 % intervals, for a pull request",
+	Name: "markdown", Ext: "md", Doc: "the conclusion, a chart of the loads and a table of all levels with 95 % intervals, for a pull request",
 	Render: renderMarkdown,
 }
 
@@ -27,6 +27,9 @@ func renderMarkdown(w io.Writer, r *Report) error {
 		p.line(markdownText(safe(strings.Join(c.Text, " "))) + "\n")
 		if facts := headlineFacts(&r.Runs[i], &c.Headline); facts != "" {
 			p.line(facts + "\n")
+		}
+		if chart := conclusion.ChartOf(&r.Runs[i]); chart != nil {
+			p.mermaid(chart)
 		}
 	}
 	unsure := hasMarks(lines)

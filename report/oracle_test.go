@@ -246,3 +246,39 @@ func TestOracleBenchstat(t *testing.T) {
 		}
 	}
 }
+
+// Mermaid reads the chart of the Markdown report, and refuses a changed one.
+func TestOracleMermaid(t *testing.T) {
+	const script = `import { JSDOM } from 'jsdom';
+globalThis.window = new JSDOM('').window;
+globalThis.document = window.document;
+const mermaid = (await import('mermaid')).default;
+let text = '';
+for await (const piece of process.stdin) text += piece;
+console.log((await mermaid.parse(text)).diagramType);
+`
+	dir := filepath.Join("..", ".cache", "mermaid")
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "parse.mjs"), []byte(script), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	// Mermaid needs the document of a browser.
+	install := exec.CommandContext(t.Context(), "sh", "-c", "test -d node_modules/mermaid || npm install --no-audit --no-fund --ignore-scripts mermaid@11.17.2 jsdom@29.1.1")
+	install.Dir = dir
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	parse := func(chart string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), "node", "parse.mjs")
+		cmd.Dir, cmd.Stdin = dir, strings.NewReader(chart)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	_, text, _ := strings.Cut(render(t, "markdown", loads()), "```mermaid\n")
+	chart, _, _ := strings.Cut(text, "```")
+	if out, err := parse(chart); err != nil || strings.TrimSpace(out) != "xychart" {
+		t.Errorf("%v\n%s\n%s", err, out, chart)
+	}
+	if out, err := parse(strings.Replace(chart, "line [", "line (", 1)); err == nil {
+		t.Errorf("a damaged chart is %s", out)
+	}
+}
