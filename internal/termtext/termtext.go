@@ -5,55 +5,24 @@ package termtext
 import (
 	"math"
 	"strings"
-	"unicode"
 
-	"golang.org/x/text/width"
+	"github.com/clipperhouse/displaywidth"
 
 	"github.com/tacho-bench/tacho/internal/sanitize"
 )
 
-// runeWidth returns the number of cells of a character.
-func runeWidth(r rune) int {
-	switch {
-	case r < 0x7f:
-		return 1
-	case unicode.In(r, unicode.Mn, unicode.Me):
-		return 0
-	}
-	switch width.LookupRune(r).Kind() {
-	case width.EastAsianWide, width.EastAsianFullwidth:
-		return 2
-	}
-	return 1
-}
-
-// Width returns the number of cells of a text.
-func Width(s string) int {
-	n := 0
-	for _, r := range s {
-		n += runeWidth(r)
-	}
-	return n
-}
+// Width returns the number of cells of a text without control characters. A character may have several code
+// points, such as a letter with an accent or an emoji with a skin tone.
+func Width(s string) int { return displaywidth.String(s) }
 
 // Cut shortens a text to at most most cells. A shortened text ends in three dots if
 // there is room for them.
 func Cut(s string, most int) string {
-	if Width(s) <= most {
-		return s
+	dots := "..."
+	if most < 2*len(dots) {
+		dots = ""
 	}
-	const dots = "..."
-	room, tail := most-len(dots), dots
-	if room < len(dots) {
-		room, tail = max(most, 0), ""
-	}
-	n := 0
-	for i, r := range s {
-		if n += runeWidth(r); n > room {
-			return s[:i] + tail
-		}
-	}
-	return s
+	return displaywidth.TruncateString(s, max(most, 0), dots)
 }
 
 // A Pen draws with block characters, or with ASCII characters only.
@@ -133,14 +102,17 @@ const (
 type Line struct {
 	Most   int // cells
 	Colour bool
-	used   int
+	plain  string // without styles
 	b      strings.Builder
 }
 
 // Add appends text.
 func (l *Line) Add(style Style, text string) *Line {
-	text = Cut(sanitize.Line(text), l.Most-l.used)
-	l.used += Width(text)
+	text = Cut(sanitize.Line(text), l.Most-Width(l.plain))
+	if Width(l.plain+text) > l.Most {
+		return l // the text begins with a mark that makes the character before it wider
+	}
+	l.plain += text
 	if l.Colour && style != Plain && text != "" {
 		text = "\x1b[" + string(style) + "m" + text + "\x1b[0m"
 	}
@@ -149,7 +121,7 @@ func (l *Line) Add(style Style, text string) *Line {
 }
 
 // To pads the line with spaces up to a column, with at least one space.
-func (l *Line) To(column int) *Line { return l.Add(Plain, strings.Repeat(" ", max(column-l.used, 1))) }
+func (l *Line) To(column int) *Line { return l.Add(Plain, strings.Repeat(" ", max(column-Width(l.plain), 1))) }
 
 // Right appends text at the right end of the line.
 func (l *Line) Right(style Style, text string) *Line {
@@ -157,6 +129,6 @@ func (l *Line) Right(style Style, text string) *Line {
 }
 
 // Left returns the number of free cells.
-func (l *Line) Left() int { return max(l.Most-l.used, 0) }
+func (l *Line) Left() int { return max(l.Most-Width(l.plain), 0) }
 
 func (l *Line) String() string { return l.b.String() }

@@ -10,7 +10,10 @@ import (
 )
 
 func TestWidth(t *testing.T) {
-	for text, want := range map[string]int{"": 0, "abc": 3, "größe": 5, "日本": 4, "e\u0301": 1, "▁█": 2, "👩": 2, "ｱ": 1, "，": 2} {
+	for text, want := range map[string]int{
+		"": 0, "abc": 3, "größe": 5, "日本": 4, "e\u0301": 1, "▁█": 2, "👩": 2, "ｱ": 1, "，": 2, "🇩🇪": 2,
+		"👍🏽": 2, "👨\u200d👩\u200d👧\u200d👦": 2, "❤\ufe0f": 2, "⚠\ufe0f": 2, "a\u200bb": 2, "\u1112\u1161\u11ab": 2,
+	} {
 		if got := Width(text); got != want {
 			t.Errorf("Width(%q) = %d, want %d", text, got, want)
 		}
@@ -24,6 +27,7 @@ func TestCut(t *testing.T) {
 		want string
 	}{
 		{"short", 5, "short"}, {"longer", 5, "longe"}, {"much longer", 8, "much ..."}, {"日本日本日本", 8, "日本..."}, {"日本日本日本", 1, ""}, {"abc", 0, ""}, {"abc", -3, ""},
+		{"👍🏽👍🏽👍🏽👍🏽", 7, "👍🏽👍🏽..."}, {"👍🏽👍🏽", 3, "👍🏽"},
 	} {
 		if got := Cut(c.text, c.most); got != c.want {
 			t.Errorf("Cut(%q, %d) = %q, want %q", c.text, c.most, got, c.want)
@@ -43,6 +47,10 @@ func TestLine(t *testing.T) {
 		return Width(l.String()) <= int(most) && !strings.ContainsAny(l.String(), "\x1b\n\r\x07")
 	}, nil); err != nil {
 		t.Error(err)
+	}
+	heart := Line{Most: 1}
+	if got := heart.Add(Plain, "❤").Add(Plain, "\ufe0f").String(); got != "❤" {
+		t.Errorf("a mark makes the line too wide: %q", got)
 	}
 	l := Line{Most: 6, Colour: true}
 	if got := l.Add(Red, "ab").Add(Plain, "cdefgh").String(); got != "\x1b[1;31mab\x1b[0mcdef" {
