@@ -392,14 +392,6 @@ test-ranges:
 test-fleet:
 	FLEET=$(FLEET) go test -tags real -run TestRealFleetAgainstHTTP -count 1 -timeout 1h -v ./internal/proof
 
-FLEET_REQUESTS ?= 1000000
-FLEET_ENGINE ?= vllm-8b-h100
-
-## bench-fleet: CPU time and memory of FLEET_REQUESTS over 64 replicas of FLEET_ENGINE, on one core (a million: 2 GB below TMPDIR)
-.PHONY: bench-fleet
-bench-fleet:
-	FLEET_REQUESTS=$(FLEET_REQUESTS) FLEET_ENGINE=$(FLEET_ENGINE) go test -tags real -run TestRealFleetCost -count 1 -timeout 1h -v ./internal/proof
-
 ## test-large: store and report a run of REQUESTS with TOKENS each, in bounded memory (100,000 x 1,000: 1.6 GB below TMPDIR, some minutes)
 .PHONY: test-large
 test-large:

@@ -14,9 +14,8 @@ import (
 // Spread returns a backend that distributes requests over several servers and records the name of the chosen
 // server. All backends must be of the same Kind, with the same options.
 func Spread(backends []tacho.Backend, names []string, how route.Policy, seed uint64) (tacho.Backend, error) {
-	s := &spread{names: names, router: route.New(how, seed)}
-	for i, b := range backends {
-		s.router.Open(i)
+	s := &spread{names: names, router: route.New(how, seed, len(backends))}
+	for _, b := range backends {
 		c, ok := b.(*client)
 		if !ok {
 			return nil, fmt.Errorf("cannot spread requests over a %T", b)
@@ -54,7 +53,7 @@ func (s *spread) Prepare(r *tacho.Request) (tacho.Call, error) {
 	}
 	if !how.ByLoad {
 		s.mu.Lock()
-		c.chosen, _ = s.router.Choose(&c.ask) // at least one server is always open
+		c.chosen = s.router.Choose(&c.ask)
 		s.mu.Unlock()
 	}
 	c.calls = make([]*call, len(s.clients))
@@ -88,7 +87,7 @@ func (c *spreadCall) Do(ctx context.Context, epoch time.Time, rec *tacho.Record,
 	s, i := c.spread, c.chosen
 	s.mu.Lock()
 	if i < 0 {
-		i, _ = s.router.Choose(&c.ask)
+		i = s.router.Choose(&c.ask)
 	}
 	s.router.Begin(i)
 	s.mu.Unlock()

@@ -72,12 +72,8 @@ func checkEngine(p *plan.Plan) error {
 		return errors.New("--sim (predict: --engine) starts its own server and cannot be combined with --base-url, --host or --port")
 	}
 	for _, name := range p.Values("sim") {
-		mix, err := step.LoadMix(name)
-		if err != nil {
+		if _, err := step.Load(name); err != nil {
 			return err
-		}
-		if (len(mix) > 1 || mix[0].Count > 1) && (!p.Virtual || p.Given("replicas")) {
-			return fmt.Errorf("%s: several engines need --virtual and cannot be combined with --replicas", name)
 		}
 	}
 	return nil
@@ -86,7 +82,7 @@ func checkEngine(p *plan.Plan) error {
 // checkVirtual checks the options of virtual time.
 func checkVirtual(p *plan.Plan) error {
 	for _, o := range p.Options() {
-		if o.Group == "Fleet" && o.Given() && !p.Virtual {
+		if o.Group == "Prediction" && o.Given() && !p.Virtual {
 			return fmt.Errorf("--%s needs virtual time, add --virtual and --sim or remove the option", o.Name)
 		}
 	}

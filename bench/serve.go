@@ -19,11 +19,11 @@ func serveSim(p *plan.Plan, seed uint64) (stop func(), err error) {
 	if err := TakeProtocol(p); err != nil {
 		return nil, err
 	}
-	mix, err := step.LoadMix(p.Sim)
+	profile, err := step.Load(p.Sim)
 	if err != nil {
 		return nil, err
 	}
-	server, err := sim.New(sim.Options{Profile: &mix[0].Profile, Adapters: p.LoraModules, Speedup: p.SimSpeedup, Seed: seed, Precise: true, ForgetTruth: true})
+	server, err := sim.New(sim.Options{Profile: &profile, Adapters: p.LoraModules, Speedup: p.SimSpeedup, Seed: seed, Precise: true, ForgetTruth: true})
 	if err != nil {
 		return nil, err
 	}
@@ -48,12 +48,12 @@ func serveSim(p *plan.Plan, seed uint64) (stop func(), err error) {
 // TakeProtocol sets the protocol of the plan's simulated engine, unless the
 // plan sets one.
 func TakeProtocol(p *plan.Plan) error {
-	mix, err := step.LoadMix(p.Sim)
+	profile, err := step.Load(p.Sim)
 	if err != nil || p.Given("backend") {
 		return err
 	}
 	p.Backend = plan.Default().Backend
-	if kind, err := backend.Find(mix[0].Engine); err == nil {
+	if kind, err := backend.Find(profile.Engine); err == nil {
 		p.Backend = kind.Name
 	}
 	return nil

@@ -114,7 +114,7 @@ var recordRules = []Rule{
 	{
 		Code: "failures", Unit: "share", Note: never, Degraded: 0, Invalid: 0.5,
 		Action:          "fix the causes and measure again",
-		PredictedAction: "change the fleet or the load and predict again",
+		PredictedAction: "change the engine or the load and predict again",
 		Doc:             "failed / (completed + failed). Latencies are of the survivors, so any failure flatters them. If more than half failed, latencies are meaningless",
 		value:           func(s *Summary) (float64, bool) { return ratio(s.Failed, s.Ended()) },
 		text: func(s *Summary, v float64) string {

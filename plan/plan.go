@@ -21,7 +21,7 @@ import (
 // starts with a +.
 type Plan struct {
 	Server           `group:"Server"`
-	Fleet            `group:"Fleet"`
+	Prediction       `group:"Prediction"`
 	Load             `group:"Load"`
 	Body             `group:"Request"`
 	Preset           `group:"Workload"`
@@ -81,19 +81,10 @@ const (
 	NoProgress    = "none"
 )
 
-// Fleet configures the engines of a virtual-time run: their number, scaling and
-// failures.
-type Fleet struct {
-	Replicas           int      `flag:"replicas" default:"1" most:"10000" help:"+ with --virtual: number of engines behind a router (--balance)"`
-	AutoscaleMax       int      `flag:"autoscale-max" most:"10000" help:"+ with --virtual: scale from --replicas up to this many engines"`
-	AutoscaleBy        string   `flag:"autoscale-by" default:"in-flight" words:"in-flight queue utilization" help:"+ scaling metric: in-flight (requests in flight), queue (requests waiting for the batch) or utilization (of batch slots or KV memory, the larger)"`
-	AutoscaleTarget    float64  `flag:"autoscale-target" help:"+ target of the scaling metric per engine; default: 64 in flight, 4 queued or 0.7 utilization"`
-	AutoscaleDelay     Seconds  `flag:"autoscale-delay" default:"60" help:"+ startup time of a new engine"`
-	AutoscaleDownAfter Seconds  `flag:"autoscale-down-after" default:"300" help:"+ time until a surplus engine is removed, after it finishes its requests"`
-	ReplicaFailsAt     []string `flag:"replica-fails-at" help:"+ with --virtual: time of an engine failure, in seconds after the start; repeatable; its requests fail or are retried (--retries)"`
-	ReplicaMTBF        Seconds  `flag:"replica-mtbf" help:"+ with --virtual: mean time between failures of an engine"`
-	Draws              int      `flag:"draws" list:"no" default:"10" most:"10000" help:"+ with --virtual: number of extra simulations with engine parameters drawn from their standard errors; predictions become ranges"`
-	ReplicaRepair      Seconds  `flag:"replica-repair" default:"60" help:"+ repair time of a failed engine"`
+// Prediction configures a run in virtual time.
+type Prediction struct {
+	Replicas int `flag:"replicas" default:"1" most:"10000" help:"+ with --virtual: number of engines behind a router (--balance)"`
+	Draws    int `flag:"draws" list:"no" default:"10" most:"10000" help:"+ with --virtual: number of extra simulations with engine parameters drawn from their standard errors; predictions become ranges"`
 }
 
 // AutoClock selects the best available clock.

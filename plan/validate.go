@@ -24,7 +24,7 @@ func (p *Plan) Validate() error {
 		return err
 	}
 	for _, l := range levels {
-		if err := cmp.Or(l.Plan.validateFleet(), l.Plan.validateLevel(l)); err != nil {
+		if err := cmp.Or(l.Plan.validatePrediction(), l.Plan.validateLevel(l)); err != nil {
 			return err
 		}
 	}
@@ -51,6 +51,16 @@ func (p *Plan) validateLists() error {
 		return fmt.Errorf("--sweep-points %d: want at least 3", p.SweepPoints)
 	case p.Repeat < 1 && p.Given("repeat"):
 		return fmt.Errorf("--repeat %d: want at least 1", p.Repeat)
+	}
+	return nil
+}
+
+func (p *Plan) validatePrediction() error {
+	switch {
+	case p.Replicas < 0 || p.Replicas == 0 && p.Given("replicas"):
+		return fmt.Errorf("--replicas %d: write at least 1", p.Replicas)
+	case p.Draws < 0:
+		return fmt.Errorf("--draws %d: want 0 or more", p.Draws)
 	}
 	return nil
 }

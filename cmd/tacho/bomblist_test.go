@@ -177,8 +177,6 @@ func numbers() (out []bomb) {
 	for _, c := range []struct{ args, want string }{
 		{predict + "--request-rate 1e-10", "want at least 1e-06"},
 		{predict + "--request-rate 1 --gpu-price 1e308", "use the price per hour"},
-		{predict + "--request-rate 1 --replicas 2 --replica-mtbf 0.000001 --replica-repair 0", "want at least 1 s"},
-		{"predict --engine vllm-8b-h100 --find rate --slo ttft:p99<1e300ms", "at most 3.6e+06"},
 		{"find --sim vllm-8b-h100 --slo ttft:p99<1e300ms", "at most 3.6e+06"},
 		{"bench --base-url http://127.0.0.1:1 --request-rate 1e-320 --max-seconds 1", "want at least 1e-06"},
 		{"bench --base-url http://127.0.0.1:1 --num-prompts 9223372036854775807", "at most"},

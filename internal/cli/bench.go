@@ -29,11 +29,11 @@ import (
 
 func newBench(env *Env) *cobra.Command {
 	p := plan.Default()
-	return benchCommand(&p, env, runBench)
+	return benchCommand(&p, env)
 }
 
 // benchCommand returns the bench command with an initial plan; do executes it.
-func benchCommand(p *plan.Plan, env *Env, do func(context.Context, *Env, plan.Plan, benchOptions) error) *cobra.Command {
+func benchCommand(p *plan.Plan, env *Env) *cobra.Command {
 	var o benchOptions
 	cmd := &cobra.Command{
 		Use:   "bench",
@@ -85,7 +85,7 @@ report DIR" prints it again.`,
 			if err := chooseTarget(env, p); err != nil {
 				return err
 			}
-			return do(cmd.Context(), env, *p, o)
+			return runBench(cmd.Context(), env, *p, o)
 		},
 	}
 	cmd.Flags().SortFlags = false

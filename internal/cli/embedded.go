@@ -14,7 +14,6 @@ import (
 
 	"github.com/tacho-bench/tacho/bench"
 	"github.com/tacho-bench/tacho/plan"
-	"github.com/tacho-bench/tacho/sim/step"
 	"github.com/tacho-bench/tacho/workload"
 )
 
@@ -80,11 +79,7 @@ func startSim(env *Env, p *plan.Plan, seed uint64) (stop func(), err error) {
 	if err := bench.TakeProtocol(p); err != nil {
 		return nil, err
 	}
-	mix, err := step.LoadMix(p.Sim)
-	if err != nil {
-		return nil, err
-	}
-	args := []string{"--profile", mix[0].From, "--speedup", strconv.FormatFloat(p.SimSpeedup, 'g', -1, 64), "--seed", strconv.FormatUint(seed, 10)}
+	args := []string{"--profile", p.Sim, "--speedup", strconv.FormatFloat(p.SimSpeedup, 'g', -1, 64), "--seed", strconv.FormatUint(seed, 10)}
 	if len(p.LoraModules) > 0 {
 		args = append(args, "--lora-modules", strings.Join(p.LoraModules, ","))
 	}

@@ -49,8 +49,6 @@ func TestReportedExtremes(t *testing.T) {
 	}{
 		{tiny(t, "--request-rate", "1e-10"), "want at least 1e-06"},
 		{tiny(t, "--request-rate", "1", "--gpu-price", "1e308"), "use the price per hour"},
-		{tiny(t, "--request-rate", "1", "--replicas", "2", "--replica-mtbf", "0.000001", "--replica-repair", "0"), "--replica-mtbf 1e-06: want at least 1 s"},
-		{[]string{"predict", "--engine", "vllm-8b-h100", "--find", "rate", "--slo", "ttft:p99<1e300ms"}, "at most 3.6e+06"},
 		{[]string{"find", "--sim", "vllm-8b-h100", "--slo", "ttft:p99<1e300ms"}, "at most 3.6e+06"},
 		{[]string{"bench", "--base-url", "http://127.0.0.1:1", "--request-rate", "1e-320", "--max-seconds", "1"}, "want at least 1e-06"},
 		{tiny(t, "--request-rate", "0.000001", "--num-prompts", "100000"), "years"},
@@ -68,7 +66,7 @@ func TestExtremeNumbers(t *testing.T) {
 		t.Skip("hundreds of predictions")
 	}
 	// These only need time and memory in proportion to their value, which has a limit.
-	costly := []string{"num-prompts", "num-warmups", "repeat", "random-output-len", "random-input-len", "draws", "replicas", "autoscale-max"}
+	costly := []string{"num-prompts", "num-warmups", "repeat", "random-output-len", "random-input-len", "draws", "replicas"}
 	p := plan.Default()
 	ran := 0
 	for _, o := range p.Options() {
@@ -88,12 +86,6 @@ func TestExtremeNumbers(t *testing.T) {
 			args := tiny(t, "--"+o.Name, value)
 			if o.Name != "request-rate" && o.Name != "max-concurrency" {
 				args = append(args, "--request-rate", "100")
-			}
-			if strings.HasPrefix(o.Name, "replica-") {
-				args = append(args, "--replicas", "2", "--replica-fails-at", "1")
-			}
-			if strings.HasPrefix(o.Name, "autoscale-") {
-				args = append(args, "--autoscale-max", "3")
 			}
 			ran++
 			code, stderr := ends(t, args)

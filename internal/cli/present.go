@@ -149,7 +149,7 @@ func (b *benchRun) next() string {
 	} else if p.Sim != "" {
 		return "measure your server: tacho bench --base-url http://HOST:PORT" + b.same(append(whatIsSent, "Load")...) + limitsOf(p)
 	}
-	whom += b.same(append(whatIsSent, "Server", "Agents", "Fleet")...)
+	whom += b.same(append(whatIsSent, "Server", "Agents", "Prediction")...)
 	if limit := conclusion.Limit(b.Outcome.Levels); limit != "" {
 		return "find the limit within a few percent: tacho find " + whom + " --slo '" + limit + "'"
 	}

@@ -42,7 +42,6 @@ type Stage struct {
 	Cached      func(*tacho.Request) int // prompt tokens that count as cached; use the server's prefix cache if nil
 	Timeout     time.Duration            // for one request, from its start; none if 0
 	MaxTime     time.Duration            // no session starts later; no limit if 0
-	Retries     int                      // retries of a request if its server lost it before the first token
 	Priority    int                      // of requests without their own priority
 	ByPrefix    bool                     // the server routes by prompt prefix
 	Replica     func(id uint64) string   // name of the replica of a request in flight; may be nil
@@ -113,8 +112,7 @@ type start struct {
 	alone        conversation  // storage for a session of one turn
 	first        bool          // first request of its session
 	order        int           // order of scheduling
-	lands        *flight       // if not nil, this is the end of an answer ...
-	again        *flight       // ... or a retry, and not a new request
+	lands        *flight       // if not nil, this is the end of an answer, and not a new request
 }
 
 // A conversation is an active session.
@@ -132,8 +130,7 @@ type flight struct {
 	seed  uint64        // of the answer
 	made  time.Duration // when the engine generated the first token
 	until time.Duration // deadline
-	tries int
-	noted bool // a start in later refers to the flight
+	noted bool          // a start in later refers to the flight
 
 	record tacho.Record // storage of rec
 	usage  tacho.Usage
@@ -164,7 +161,7 @@ func (r *runner) checkEnough() {
 	select {
 	case <-r.Enough:
 		r.Enough, r.head, r.ready = nil, nil, nil
-		r.later = slices.DeleteFunc(r.later, func(s *start) bool { return s.lands == nil && s.again == nil })
+		r.later = slices.DeleteFunc(r.later, func(s *start) bool { return s.lands == nil })
 		heap.Init(&r.later)
 	default:
 	}
@@ -209,9 +206,7 @@ func (r *runner) begin() {
 			switch s := heap.Pop(&r.later).(*start); {
 			case s.lands != nil && s.lands.rec != nil:
 				r.land(s.lands)
-			case s.again != nil && s.again.rec != nil:
-				r.try(s.again)
-			case s.lands == nil && s.again == nil:
+			case s.lands == nil:
 				r.ready = append(r.ready, s)
 			}
 		}
@@ -304,7 +299,7 @@ func (r *runner) send(s *start) {
 		f.until = r.now + r.Timeout
 		r.expiry = append(r.expiry, expires{f, f.until})
 	}
-	r.try(f)
+	r.ask(f)
 }
 
 // newFlight returns an empty flight whose record reuses memory if possible.
@@ -319,19 +314,18 @@ func (r *runner) newFlight() *flight {
 	return f
 }
 
-// try sends a request to the server.
-func (r *runner) try(f *flight) {
+// ask hands a request to the server.
+func (r *runner) ask(f *flight) {
 	r.lastID++
 	f.id = r.lastID
-	f.tries++
 	ask := r.stepRequest(f)
 	err := r.Server.Add(r.now, ask)
 	var refused *RefusedError
 	switch {
 	case errors.As(err, &refused):
-		r.failed(f, tacho.Failure{Cause: tacho.Status, Phase: "wait", Status: refused.Status, Message: refused.Message})
+		r.refused(f, refused.Status, refused.Message)
 	case err != nil:
-		r.failed(f, tacho.Failure{Cause: tacho.Status, Phase: "wait", Status: http.StatusBadRequest, Message: err.Error()})
+		r.refused(f, http.StatusBadRequest, err.Error())
 	default:
 		f.rec.Input = ask.Prompt
 		if r.Replica != nil {
@@ -340,18 +334,20 @@ func (r *runner) try(f *flight) {
 	}
 }
 
-// failed ends an attempt, and ends the request if there are no retries left.
-func (r *runner) failed(f *flight, why tacho.Failure) {
-	rec := f.rec
-	rec.Failure = &why
-	if pause, again := session.Retry(rec, f.tries, r.Retries); again {
-		rec.Failure, rec.Head = nil, tacho.Never
-		r.noted++
-		f.noted = true
-		heap.Push(&r.later, &start{due: r.now + pause, again: f, order: r.noted})
-		return
-	}
-	rec.End = r.now
+// A RefusedError is returned by Server.Add if the server answers a request with an
+// HTTP status instead of tokens.
+type RefusedError struct {
+	Status  int
+	Message string
+}
+
+// Error implements error.
+func (e *RefusedError) Error() string { return e.Message }
+
+// refused ends a request that the server did not accept.
+func (r *runner) refused(f *flight, status int, message string) {
+	f.rec.Failure = &tacho.Failure{Cause: tacho.Status, Phase: "wait", Status: status, Message: message}
+	f.rec.End = r.now
 	r.land(f)
 }
 
@@ -409,11 +405,6 @@ func (r *runner) deliver(e *step.Emission) {
 	rec := f.rec
 	if rec == nil {
 		return // the request was cancelled
-	}
-	if e.Lost {
-		f.addTokens(e.Earlier)
-		r.failed(f, tacho.Failure{Cause: tacho.Reset, Phase: "stream", Message: "the replica failed"})
-		return
 	}
 	if e.First {
 		if f.request.IgnoreEOS {
@@ -488,9 +479,6 @@ func (r *runner) oldest() *flight {
 // land removes a request from the requests in flight.
 func (r *runner) land(f *flight) {
 	r.inFlight--
-	if f.tries > 1 {
-		f.rec.Attempts = f.tries
-	}
 	r.end(f)
 	f.rec, f.start = nil, nil // expiry may still refer to the flight while older requests are in flight
 	if r.Reuse && !f.noted {

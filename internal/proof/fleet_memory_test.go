@@ -120,7 +120,7 @@ func overHTTP(t *testing.T, p step.Profile, n int, policy route.Policy, l load) 
 // computed predicts the same load.
 func computed(t *testing.T, p step.Profile, n int, policy route.Policy, l load) []*tacho.Record {
 	t.Helper()
-	fleet, err := predict.NewFleet(predict.FleetPlan{Engines: []predict.Engine{{Profile: p, Count: n}}, Policy: policy, Seed: fleetSeed, RouteSeed: fleetSeed})
+	fleet, err := predict.NewFleet(predict.FleetPlan{Profile: p, Replicas: n, Policy: policy, Seed: fleetSeed, RouteSeed: fleetSeed})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func computedOf(t *testing.T, p step.Profile, o workload.Options) ([]*tacho.Reco
 	if err != nil {
 		t.Fatal(err)
 	}
-	fleet, err := predict.NewFleet(predict.FleetPlan{Engines: []predict.Engine{{Profile: p, Count: 3}}, Policy: least, Seed: fleetSeed, RouteSeed: fleetSeed})
+	fleet, err := predict.NewFleet(predict.FleetPlan{Profile: p, Replicas: 3, Policy: least, Seed: fleetSeed, RouteSeed: fleetSeed})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
 // Package route chooses one of several servers for each request. Clients use it to spread requests over real
-// servers, and prediction uses it for virtual fleets, so a prediction chooses the same servers as the client. A
+// servers, and prediction uses it for virtual replicas, so a prediction chooses the same servers as the client. A
 // Router reads no clock and is not safe for concurrent use.
 package route
 
@@ -53,49 +53,44 @@ func Find(name string) (Policy, error) {
 var (
 	roundRobin = Policy{Name: "round-robin", Doc: "each in turn", choose: func(r *Router, _ *Request) int {
 		r.turn++
-		return r.open[(r.turn-1)%len(r.open)]
+		return (r.turn - 1) % len(r.inFlight)
 	}}
 	randomServer = Policy{Name: "random", Doc: "any", choose: func(r *Router, a *Request) int {
-		return r.open[r.random(a)%uint64(len(r.open))]
+		return int(r.random(a) % uint64(len(r.inFlight)))
 	}}
 	leastLoaded = Policy{Name: "least-loaded", Doc: "the one with the fewest requests in flight", ByLoad: true, choose: func(r *Router, _ *Request) int {
-		best := r.turn % len(r.open)
+		best := r.turn % len(r.inFlight)
 		i := best
-		for range r.open {
-			if r.inFlight[r.open[i]] < r.inFlight[r.open[best]] {
+		for range r.inFlight {
+			if r.inFlight[i] < r.inFlight[best] {
 				best = i
 			}
-			if i++; i == len(r.open) {
+			if i++; i == len(r.inFlight) {
 				i = 0
 			}
 		}
 		r.turn = best + 1 // do not always choose the first of equally loaded servers
-		return r.open[best]
+		return best
 	}}
 	powerOfTwo = Policy{Name: "power-of-two", Doc: "of two drawn at random, the one with fewer requests in flight", ByLoad: true, choose: func(r *Router, a *Request) int {
-		n := uint64(len(r.open))
+		n := uint64(len(r.inFlight))
 		if n == 1 {
-			return r.open[0]
+			return 0
 		}
 		draw := r.random(a)
 		first := draw % n
 		second := (first + 1 + (draw>>32)%(n-1)) % n
-		if i, k := r.open[first], r.open[second]; r.inFlight[i] <= r.inFlight[k] {
-			return i
+		if r.inFlight[first] <= r.inFlight[second] {
+			return int(first)
 		}
-		return r.open[second]
+		return int(second)
 	}}
 	byPrefix = Policy{
 		Name: "prefix", Doc: "the one that served prompts with the same beginning before, unless it has far more to do than others",
 		ByLoad: true, ByPrefix: true, choose: choosePrefix,
 	}
 	bySession = Policy{Name: "sticky", Doc: "for all requests of a session the same one", choose: func(r *Router, a *Request) int {
-		if home, known := r.assigned.get(a.Session); known && !r.closed[home] {
-			return home
-		}
-		home := r.open[a.Session%uint64(len(r.open))]
-		r.assigned.put(a.Session, home)
-		return home
+		return int(a.Session % uint64(len(r.inFlight)))
 	}}
 )
 
@@ -108,7 +103,7 @@ func choosePrefix(r *Router, a *Request) int {
 	least := leastLoaded.choose(r, a)
 	best := least
 	for _, piece := range slices.Backward(a.Prefix) {
-		if home, known := r.assigned.get(piece); known && !r.closed[home] {
+		if home, known := r.assigned.get(piece); known {
 			if r.inFlight[home] <= r.inFlight[least]+maxExtraLoad {
 				best = home
 			}
@@ -125,59 +120,27 @@ func choosePrefix(r *Router, a *Request) int {
 type Router struct {
 	policy   Policy
 	seed     uint64
-	inFlight []int
-	closed   []bool
-	open     []int // servers available for selection
+	inFlight []int // requests in flight at each server
 	turn     int
-	assigned recentMap // server by session, or by prompt prefix
+	assigned recentMap // server by prompt prefix
 }
 
-// New returns a router without servers.
-func New(policy Policy, seed uint64) *Router { return &Router{policy: policy, seed: seed} }
+// New returns a router for a number of servers.
+func New(policy Policy, seed uint64, servers int) *Router {
+	return &Router{policy: policy, seed: seed, inFlight: make([]int, servers)}
+}
 
 // Policy returns the router's policy.
 func (r *Router) Policy() Policy { return r.policy }
 
-// Open makes server i available for selection. Numbers start at 0.
-func (r *Router) Open(i int) {
-	for len(r.inFlight) <= i {
-		r.inFlight, r.closed = append(r.inFlight, 0), append(r.closed, true)
-	}
-	if r.closed[i] {
-		r.closed[i] = false
-		at, _ := slices.BinarySearch(r.open, i)
-		r.open = slices.Insert(r.open, at, i)
-	}
-}
-
-// Close removes server i from selection.
-func (r *Router) Close(i int) {
-	if !r.closed[i] {
-		r.closed[i] = true
-		at, _ := slices.BinarySearch(r.open, i)
-		r.open = slices.Delete(r.open, at, at+1)
-	}
-}
-
-// Servers returns the number of servers available for selection.
-func (r *Router) Servers() int { return len(r.open) }
-
-// Choose returns the server for a request. If no server is available, ok is false.
-func (r *Router) Choose(a *Request) (server int, ok bool) {
-	if len(r.open) == 0 {
-		return 0, false
-	}
-	return r.policy.choose(r, a), true
-}
+// Choose returns the server for a request.
+func (r *Router) Choose(a *Request) int { return r.policy.choose(r, a) }
 
 // Begin counts a request in flight at server i.
 func (r *Router) Begin(i int) { r.inFlight[i]++ }
 
 // End removes a finished request from the count of server i.
 func (r *Router) End(i int) { r.inFlight[i]-- }
-
-// InFlight returns the number of requests in flight at server i.
-func (r *Router) InFlight(i int) int { return r.inFlight[i] }
 
 // random returns a random number that depends only on the request, so earlier requests do not change the choice.
 func (r *Router) random(a *Request) uint64 {

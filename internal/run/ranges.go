@@ -9,6 +9,7 @@ import (
 
 	"github.com/tacho-bench/tacho/internal/predict"
 	"github.com/tacho-bench/tacho/metric"
+	"github.com/tacho-bench/tacho/sim/step"
 )
 
 // ranges computes the level again with engine parameters drawn from their
@@ -16,20 +17,20 @@ import (
 // parameter has a standard error, ranges does nothing.
 func (r *Runner) ranges(ctx context.Context, s *level, made *predict.FleetPlan, sum *metric.Accumulator) error {
 	draws := r.Plan.Draws
-	if draws == 0 || r.Drawn > 0 || !fitted(made.Engines) {
+	if draws == 0 || len(made.Profile.Errors) == 0 {
 		return nil
 	}
 	all := sum.Summary(s.config)
 	likely := figures(&all)
-	errors := heldOut(made.Engines, &all)
+	errors := allowance{&made.Profile, predict.Outside(&made.Profile, &all, made.Replicas)}
 	if errors.suffices() {
 		draws = 0
 	}
 	drawn := make([][]float64, len(likely))
-	defer func() { r.Drawn = 0 }()
+	defer func() { r.drawn = 0 }()
 	for k := range draws {
-		r.Drawn = k + 1
-		one, err := r.drawn(ctx, s)
+		r.drawn = k + 1
+		one, err := r.computeDrawn(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -64,47 +65,24 @@ func rangeOf(f figure, drawn []float64, heldOut float64) metric.Range {
 // a draw of 0 has no logarithm.
 const mostApart = 1e6
 
-// An allowance describes how far predictions of engines were off for held-out
+// An allowance describes how far predictions of an engine were off for held-out
 // runs.
 type allowance struct {
-	engines []predict.Engine
-	outside []string // how the level differs from the levels the engines were fitted to
+	engine  *step.Profile
+	outside []string // how the level differs from the levels the engine was fitted to
 }
 
-// heldOut returns the allowance for a level with this summary.
-func heldOut(engines []predict.Engine, all *metric.Summary) allowance {
-	out := allowance{engines: engines}
-	replicas := 0
-	for _, e := range engines {
-		replicas += e.Count
-	}
-	for i := range engines {
-		for _, why := range predict.Outside(&engines[i].Profile, all, replicas) {
-			if !slices.Contains(out.outside, why) {
-				out.outside = append(out.outside, why)
-			}
-		}
-	}
-	return out
-}
-
-// known reports whether all engines have held-out errors.
-func (a *allowance) known() bool {
-	return !slices.ContainsFunc(a.engines, func(e predict.Engine) bool { return e.Profile.HeldOutErrors.Levels == 0 })
-}
+// known reports whether the engine has held-out errors.
+func (a *allowance) known() bool { return a.engine.HeldOutErrors.Levels > 0 }
 
 // suffices reports whether the held-out error alone gives the range. This is
 // the case if the load is similar to the fitted loads, because the held-out
 // error includes the parameter error.
 func (a *allowance) suffices() bool { return a.known() && len(a.outside) == 0 }
 
-// of returns half of the range of a quantity on a logarithmic scale, for the
-// engine with the largest error.
-func (a *allowance) of(quantity string) (half float64) {
-	for i := range a.engines {
-		half = max(half, predict.Allowance(&a.engines[i].Profile, quantity, len(a.outside) > 0))
-	}
-	return half
+// of returns half of the range of a quantity on a logarithmic scale.
+func (a *allowance) of(quantity string) float64 {
+	return predict.Allowance(a.engine, quantity, len(a.outside) > 0)
 }
 
 func (a *allowance) String() string {
@@ -117,20 +95,8 @@ func (a *allowance) String() string {
 	return "error of held-out runs"
 }
 
-// fitted reports whether any parameter of the engines has a standard error.
-func fitted(engines []predict.Engine) bool {
-	return slices.ContainsFunc(engines, func(e predict.Engine) bool { return len(e.Profile.Errors) > 0 })
-}
-
-// Fitted reports whether any parameter of the computed engines has a standard
-// error, so that it can be drawn.
-func (r *Runner) Fitted() bool {
-	made, err := r.fleetPlan(&level{Level: r.Level})
-	return err == nil && fitted(made.Engines)
-}
-
-// drawn computes the level with the engine parameters of one draw.
-func (r *Runner) drawn(ctx context.Context, s *level) (*metric.Summary, error) {
+// computeDrawn computes the level with the engine parameters of one draw.
+func (r *Runner) computeDrawn(ctx context.Context, s *level) (*metric.Summary, error) {
 	made, fleet, err := r.fleet(s)
 	if err != nil {
 		return nil, err

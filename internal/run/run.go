@@ -103,8 +103,6 @@ func (j *job) say(format string, a ...any) {
 
 // A Runner measures the levels of a plan.
 type Runner struct {
-	Drawn int // number of the parameter draw of computed engines; 0 uses the parameters in their files
-
 	*setting
 	Target *target.Target
 	Level  plan.Level      // current level
@@ -115,6 +113,7 @@ type Runner struct {
 	Hold func(context.Context) (time.Duration, error)
 
 	ending     atomic.Pointer[ending]                // of the current level
+	drawn      int                                   // number of the parameter draw of the computed engine; 0 uses the parameters in its file
 	paused     time.Duration                         // pause before the current level
 	opened     outcome.Coordinates                   // coordinates for which the servers were opened
 	replay     *Replay                               // nil without --replay

@@ -42,17 +42,17 @@ func (x virtual) run(ctx context.Context, s *level, e *execution) error {
 	s.outcome.Samples = readings.samples
 	s.config.Predicted = true
 	if s.config.GPUs == 0 {
-		s.config.GPUs = made.GPUs()
+		s.config.GPUs = float64(made.Profile.GPUs())
 	}
-	s.config.GPUs *= fleet.Use().Mean()
+	s.config.GPUs *= float64(made.Replicas)
 	if err == nil {
 		err = x.ranges(ctx, s, &made, e.sum)
 	}
 	s.config.Known = append(s.config.Known, metric.Reason{
 		Code: "predicted", Severity: metric.Note,
-		Text: fmt.Sprintf("nothing was measured, an engine model (%s) computed the results: measure a real server before relying on them", x.engines(fleet.Use().Most)),
+		Text: fmt.Sprintf("nothing was measured, an engine model (%s) computed the results: measure a real server before relying on them", x.engines(made.Replicas)),
 	})
-	s.config.Known = append(s.config.Known, fleetNotes(fleet.Use())...)
+	s.config.Known = append(s.config.Known, ignored(fleet)...)
 	return err
 }
 
@@ -95,9 +95,9 @@ func (r *Runner) virtualStage(s *level, made *predict.FleetPlan, fleet *predict.
 	stage := predict.Stage{
 		Index: s.Index, Arrivals: Speed(1).due(s.pacer), Limit: s.Concurrency, Source: r.named(s.work, s.Level),
 		Server: fleet, Timeout: r.Plan.RequestTimeout.Duration(), MaxTime: r.Plan.MaxSeconds.Duration(),
-		Retries: r.Plan.Retries, Reuse: true, ByPrefix: made.Policy.ByPrefix, Replica: fleet.Replica,
+		Reuse: true, ByPrefix: made.Policy.ByPrefix, Replica: fleet.Replica,
 	}
-	if kv := made.Engines[0].Profile.KV; kv.PrefixCache {
+	if kv := made.Profile.KV; kv.PrefixCache {
 		stage.BlockTokens = kv.BlockTokens
 	}
 	if own := r.Plan.Priority; own != nil {
@@ -112,52 +112,30 @@ func (r *Runner) virtualStage(s *level, made *predict.FleetPlan, fleet *predict.
 // fleetPlan returns the fleet options of the plan.
 func (r *Runner) fleetPlan(s *level) (f predict.FleetPlan, err error) {
 	p := &r.Plan
-	mix, err := step.LoadMix(p.Sim)
-	if err != nil {
+	if f.Profile, err = step.Load(p.Sim); err != nil {
 		return f, err
 	}
-	for _, share := range mix {
-		if r.Drawn > 0 {
-			share.Profile = predict.Draw(share.Profile, rand.New(rand.NewPCG(r.Seed, uint64(r.Drawn))))
-		}
-		f.Engines = append(f.Engines, predict.Engine{Profile: share.Profile, Count: share.Count})
+	if r.drawn > 0 {
+		f.Profile = predict.Draw(f.Profile, rand.New(rand.NewPCG(r.Seed, uint64(r.drawn))))
 	}
-	if len(mix) == 1 && mix[0].Count == 1 {
-		f.Engines[0].Count = max(p.Replicas, 1)
-	}
+	f.Replicas = max(p.Replicas, 1)
 	if f.Policy, err = route.Find(p.Balance); err != nil {
 		return f, fmt.Errorf("--router: %w", err)
 	}
 	f.Seed, f.RouteSeed = r.seedOf(s.Level), r.Seed // one router for all levels, as in a measured run
-	f.Scaling = predict.Scaling{Most: p.AutoscaleMax, Target: p.AutoscaleTarget, Delay: p.AutoscaleDelay.Duration(), DownAfter: p.AutoscaleDownAfter.Duration()}
-	f.Scaling.By, _ = predict.FindSignal(p.AutoscaleBy) // plan.Validate has checked the name
-	f.Failures = predict.Failures{Between: p.ReplicaMTBF.Duration(), Repair: p.ReplicaRepair.Duration()}
-	f.Failures.At, err = p.FailureTimes()
-	return f, err
+	return f, nil
 }
 
-// engines describes the engines of the run for people, at most n.
-func (r *Runner) engines(n int) string {
-	name := r.Plan.Sim
-	if r.Plan.Replicas > 1 {
-		name = fmt.Sprintf("%d x %s", r.Plan.Replicas, name)
+// engines describes the engines of the run for people.
+func (r *Runner) engines(replicas int) string {
+	if replicas == 1 {
+		return r.Plan.Sim
 	}
-	if n > 1 || r.Plan.AutoscaleMax > 0 {
-		name += ", " + r.Plan.Balance
-	}
-	return name
+	return fmt.Sprintf("%d x %s, %s", replicas, r.Plan.Sim, r.Plan.Balance)
 }
 
-// fleetNotes returns notes on scaling and failures of a fleet.
-func fleetNotes(u predict.Use) (out []metric.Reason) {
-	if u.Started+u.Stopped > 0 {
-		out = append(out, metric.Reason{Code: "autoscaled", Severity: metric.Note, Text: fmt.Sprintf(
-			"%d to %d replicas, %.2f on average (started %d, stopped %d): change --autoscale-max or --autoscale-target for another range", u.Least, u.Most, u.Mean(), u.Started, u.Stopped)})
-	}
-	if u.Failed > 0 {
-		out = append(out, metric.Reason{Code: "replicas-failed", Severity: metric.Note, Text: fmt.Sprintf(
-			"%d replicas failed with %d requests in flight: raise --replicas to tolerate failures", u.Failed, u.LostRequests)})
-	}
+// ignored returns notes on requests with properties that the profile ignores.
+func ignored(u *predict.Fleet) (out []metric.Reason) {
 	if u.FreeAdapters > 0 {
 		out = append(out, metric.Reason{Code: "adapters-free", Severity: metric.Note, Text: fmt.Sprintf(
 			"%d requests use an adapter, which costs nothing because the profile has no adapters: set lora.slots and its costs in the profile", u.FreeAdapters)})

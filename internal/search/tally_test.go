@@ -8,32 +8,6 @@ import (
 	"github.com/tacho-bench/tacho"
 )
 
-// Fewest finds every number from every start in a few steps.
-func TestFewest(t *testing.T) {
-	for want := 1; want <= 70; want++ {
-		for _, first := range []int{1, 3, 64, 100} {
-			f, looks := NewFewest(first, 0), 0
-			for n, ok := f.Next(); ok; n, ok = f.Next() {
-				looks++
-				f.Add(n, n >= want)
-			}
-			if f.Found() != want || looks > 16 {
-				t.Fatalf("from %d: found %d and not %d, in %d looks", first, f.Found(), want, looks)
-			}
-		}
-	}
-	f := NewFewest(1, 50)
-	for n, ok := f.Next(); ok; n, ok = f.Next() {
-		if n > 50 {
-			t.Fatalf("%d was tried", n)
-		}
-		f.Add(n, false)
-	}
-	if f.Found() != 0 {
-		t.Errorf("found %d, and none holds", f.Found())
-	}
-}
-
 // A tally judges the goals of a level. Failed requests are slower than all others.
 func TestTally(t *testing.T) {
 	goals, err := ParseSLO("ttft:p90<100ms,error<20%")

@@ -34,7 +34,7 @@ func (c *Case) Server(seed uint64) (predict.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return predict.NewFleet(predict.FleetPlan{Engines: []predict.Engine{{Profile: profile, Count: 1}}, Policy: policy, Seed: seed})
+	return predict.NewFleet(predict.FleetPlan{Profile: profile, Replicas: 1, Policy: policy, Seed: seed})
 }
 
 // Limit is the highest load that meets the SLO in the long run. It is found by

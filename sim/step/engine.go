@@ -59,7 +59,6 @@ type Emission struct {
 	Steps int  // steps so far in which the engine generated tokens of the request
 	First bool // first emission of the request
 	Last  bool // last emission of the request
-	Lost  bool // the server failed: Tokens is 0 and no emission follows
 
 	// Set if First or Last.
 	Accepted    time.Duration // when the engine accepted the request; a server sends its response header then
