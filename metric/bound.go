@@ -148,8 +148,8 @@ func (b *bounds) merge(o *bounds, digests, others []stat.Digest) {
 	}
 }
 
-// minExactGaps is the number of exact gaps needed for their p99.
-const minExactGaps = 100
+// MinExactGaps is the number of exact gaps needed for their p99.
+const MinExactGaps = 100
 
 // summarize sets the bounds and the largest errors.
 func (b *bounds) summarize(s *Summary) {
@@ -158,7 +158,7 @@ func (b *bounds) summarize(s *Summary) {
 	}
 	s.ITLSlackMillis = b.of[indexITL].slack.percentile(99, s.Dist(ITL).N)
 	s.TTFTSlackMillis = b.of[indexTTFT].slack.percentile(99, s.Dist(TTFT).N)
-	if n := b.exact.count(); n >= minExactGaps && s.ITLSlackMillis > 0 {
+	if n := b.exact.count(); n >= MinExactGaps && s.ITLSlackMillis > 0 {
 		gap := b.exact.percentile(99, n)
 		s.ExactGapMillis = &gap
 	}

@@ -35,7 +35,7 @@ var clockRules = []Rule{
 		Code: "late-reads", Unit: "gaps", Note: never, Degraded: never, Invalid: lateGaps,
 		Figures: gapFigures,
 		Action:  "give the client more CPU or use --clock wire",
-		Doc:     fmt.Sprintf("largest error of the gaps at p99 / p99 of the exact gaps, or the lower bound of the p99 of all gaps. Above %d, the client read tokens of several server steps together, because it was late. The rule needs at least %d exact gaps with a p99 of %d ms or more", lateGaps, minExactGaps, minStepMillis),
+		Doc:     fmt.Sprintf("largest error of the gaps at p99 / p99 of the exact gaps, or the lower bound of the p99 of all gaps. Above %d, the client read tokens of several server steps together, because it was late. The rule needs at least %d exact gaps with a p99 of %d ms or more", lateGaps, MinExactGaps, minStepMillis),
 		value: func(s *Summary) (float64, bool) {
 			d := s.Dist(ITL)
 			if s.ExactGapMillis == nil || d.Stats == nil || *s.ExactGapMillis < minStepMillis {

@@ -221,7 +221,7 @@ var loadRules = []Rule{
 		},
 	},
 	{
-		Code: "unsettled", Unit: "times", Note: 1, Degraded: 1.5, Invalid: never,
+		Code: "unsettled", Unit: "times", Note: 1, Degraded: 1.5, Invalid: never, atEnd: true,
 		Doc:    "at a fixed rate: time until nearly all of the first tenth of the requests have finished / last due time. Above 1, the number in flight was still growing when the last request was due: requests are long, or the server cannot keep up",
 		Action: "send for longer (--num-prompts, --max-seconds)",
 		value: func(s *Summary) (float64, bool) {

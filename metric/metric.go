@@ -60,7 +60,7 @@ var (
 		Name: "itl", Title: "Inter-token Latency", Unit: Millis, PerEvent: true,
 		Doc: "gap between successive token events, one value for each gap; successful requests",
 		Of: func(r *tacho.Record, emit func(float64)) {
-			for _, gap := range gaps(r, nil) {
+			for _, gap := range gaps(r, make([]float64, 0, len(r.Events))) {
 				emit(gap)
 			}
 		},

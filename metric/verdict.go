@@ -94,6 +94,7 @@ type Rule struct {
 	// actionFor returns the action for a cause found in the summary. If it is nil or returns "", Action
 	// applies.
 	actionFor func(*Summary) string
+	atEnd     bool // the number is wrong while requests of the level are outstanding
 }
 
 // never is a threshold that no value exceeds.
@@ -286,7 +287,7 @@ var recordRules = []Rule{
 		},
 	},
 	{
-		Code: "few-samples", Unit: "percentiles", Note: 0, Degraded: never, Invalid: never,
+		Code: "few-samples", Unit: "percentiles", Note: 0, Degraded: never, Invalid: never, atEnd: true,
 		Action: "run longer or read it as a maximum",
 		Doc:    "percentiles shown with an effective sample size below ln 0.025 / ln q (368 for p99). Correlated samples count as fewer. The value shown is little more than the maximum",
 		value:  func(s *Summary) (float64, bool) { return float64(len(thinPercentiles(s))), true },
@@ -299,13 +300,21 @@ var recordRules = []Rule{
 const rateMinSpanS = 1
 
 // Judge applies all rules to a summary. The result depends on the summary alone.
-func Judge(s *Summary) Verdict { return JudgeBy(s, nil) }
+func Judge(s *Summary) Verdict { return judge(s, func(*Rule) bool { return true }) }
 
-// JudgeBy applies the rules with the given codes, or all rules if codes is nil.
+// JudgeSoFar applies the rules to a summary of the requests that have finished so far. It leaves out
+// the rules that need the end of the level. A rule does not apply if its input is missing.
+func JudgeSoFar(s *Summary) Verdict { return judge(s, func(r *Rule) bool { return !r.atEnd }) }
+
+// JudgeBy applies the rules with the given codes.
 func JudgeBy(s *Summary, codes []string) Verdict {
+	return judge(s, func(r *Rule) bool { return slices.Contains(codes, r.Code) })
+}
+
+func judge(s *Summary, applies func(*Rule) bool) Verdict {
 	v := Verdict{Severity: Valid}
 	for i := range Rules {
-		if codes != nil && !slices.Contains(codes, Rules[i].Code) {
+		if !applies(&Rules[i]) {
 			continue
 		}
 		if reason, found := Rules[i].ask(s); found {

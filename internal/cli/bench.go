@@ -164,7 +164,7 @@ func openBench(ctx context.Context, env *Env, p plan.Plan, serve func(*plan.Plan
 	}
 	o := bench.Options{
 		Args: env.Args, Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Serve: serve, Kept: b.kept, Watch: b.progress.on(),
-		Begin: func(l *outcome.Level, feed *live.Feed) { b.progress.begin(b.Runner, l.Epoch, feed) }, End: b.progress.end, Done: b.showLevel,
+		Begin: func(l *outcome.Level, feed *live.Feed) { b.progress.begin(b.Runner, l, feed) }, End: b.progress.end, Done: b.showLevel,
 		Print: env.print, Listen: env.listen, Client: env.client, Getenv: env.Getenv,
 	}
 	if p.Agents > 0 {

@@ -150,13 +150,15 @@ func (p *progress) write(text string) { _, _ = io.WriteString(p.env.altScreen.te
 func (p *progress) describe(about live.About) { p.board.Describe(about) }
 
 // begin shows a running level until end.
-func (p *progress) begin(r *run.Runner, epoch time.Time, feed *live.Feed) {
+func (p *progress) begin(r *run.Runner, l *outcome.Level, feed *live.Feed) {
 	p.clear()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count++
-	p.board.Begin(p.plan(r))
-	p.level = &watchedLevel{feed: feed, epoch: epoch, speed: r.Speed()}
+	watched := p.plan(r)
+	watched.Config = l.Summary.Config
+	p.board.Begin(watched)
+	p.level = &watchedLevel{feed: feed, epoch: l.Epoch, speed: r.Speed()}
 	if p.quit == nil {
 		p.quit, p.done, p.last = make(chan struct{}), make(chan struct{}), time.Now()
 		go p.watch(p.quit, p.done)

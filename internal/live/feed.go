@@ -20,17 +20,17 @@ type Tick struct {
 	At   time.Duration `json:"at_ns"`   // end of the tick since the level began
 	Span time.Duration `json:"span_ns"` // length of the tick
 
-	Totals            // during the tick
-	Retried int64     `json:"retried,omitempty"` // requests sent more than once
-	TTFT    Bins      `json:"ttft,omitempty"`
-	ITL     Bins      `json:"itl,omitempty"`
-	TPOT    Bins      `json:"tpot,omitempty"` // of finished requests, as E2EL
-	E2EL    Bins      `json:"e2el,omitempty"`
-	Lag     Bins      `json:"lag,omitempty"` // from the due time of a request to its sending
-	Failed  []Failure `json:"failures,omitempty"`
-	Server  *Server   `json:"server,omitempty"`
+	Totals           // during the tick
+	TTFT   Bins      `json:"ttft,omitempty"`
+	ITL    Bins      `json:"itl,omitempty"`
+	TPOT   Bins      `json:"tpot,omitempty"` // of finished requests, as E2EL
+	E2EL   Bins      `json:"e2el,omitempty"`
+	Failed []Failure `json:"failures,omitempty"`
+	Server *Server   `json:"server,omitempty"`
 
 	Client *metric.Client `json:"client,omitempty"` // CPU and scheduling of the generator since the level began
+
+	judged judged // of the requests that finished
 }
 
 // A Feed collects the events of a level in one load generator. Token and Add are fast
@@ -42,12 +42,11 @@ type Feed struct {
 	Server func() *Server
 	Client func() *metric.Client
 
-	ttft, itl, lag counter
-	tpot, e2el     counter
-	resent         atomic.Int64
-	virtual        atomic.Int64 // latest end of a request in virtual time
+	ttft, itl, tpot, e2el counter
+	virtual               atomic.Int64 // latest end of a request in virtual time
 
 	mu       sync.Mutex
+	judged   judged
 	failures map[string]*Failure
 
 	seq  int
@@ -82,19 +81,14 @@ func (f *Feed) single(bin int, n int64) {
 
 // Add counts a finished request.
 func (f *Feed) Add(r *tacho.Record) {
-	if r.Sent != tacho.Never && r.Failure == nil {
-		f.lag.add(r.Sent-max(r.Due, r.Slot), 1)
-	}
-	if r.Attempts > 1 {
-		f.resent.Add(1)
-	}
 	f.whole(r)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.judged.record(r)
 	if r.Failure == nil || r.Failure.Cause == tacho.Canceled {
 		return
 	}
 	one := Failure{Cause: string(r.Failure.Cause), Status: r.Failure.Status, Count: 1, LastS: r.End.Seconds(), Text: r.Failure.Message}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.failures == nil {
 		f.failures = map[string]*Failure{}
 	}
@@ -179,14 +173,14 @@ func (f *Feed) Tick(at time.Duration) Tick {
 		Finished: f.Counts.Finished.Load(), Failed: f.Counts.Failed.Load(), Sessions: f.Counts.Sessions.Load(), Tokens: f.Counts.Tokens.Load(),
 	}
 	now.Sent = f.Counts.Started.Load() // loaded last, so that Sent is never below Finished
-	t := Tick{Seq: f.seq, At: at, Span: at - f.at, Retried: f.resent.Swap(0), TTFT: f.ttft.take(), ITL: f.itl.take(), TPOT: f.tpot.take(), E2EL: f.e2el.take(), Lag: f.lag.take()}
+	t := Tick{Seq: f.seq, At: at, Span: at - f.at, TTFT: f.ttft.take(), ITL: f.itl.take(), TPOT: f.tpot.take(), E2EL: f.e2el.take()}
 	t.Totals = now.less(f.last)
 	f.seq, f.at, f.last = f.seq+1, at, now
 	f.mu.Lock()
 	for _, key := range slices.Sorted(maps.Keys(f.failures)) {
 		t.Failed = append(t.Failed, *f.failures[key])
 	}
-	f.failures = nil
+	t.judged, f.judged, f.failures = f.judged, judged{}, nil
 	f.mu.Unlock()
 	if f.Server != nil {
 		t.Server = f.Server()

@@ -53,6 +53,8 @@ type Level struct {
 	LaterS      *float64 `json:"later_s,omitempty"`            // duration of the later levels, if known
 	AtMost      bool     `json:"at_most,omitempty"`            // Of, Sessions and LaterS are upper bounds, as in a search
 	Predicted   bool     `json:"predicted,omitempty"`          // computed in virtual time
+
+	Config metric.Config `json:"-"` // input of the verdict
 }
 
 // Planned returns how long requests are sent, if the plan determines it.

@@ -29,8 +29,8 @@ type State struct {
 	doing    string
 	totals   Totals
 	at       time.Duration
-	lag      Bins
-	retried  int64
+	judged   judged
+	flows    []flow
 	client   *metric.Client
 	failures map[string]*Failure
 	window   []Tick // the latest ticks
@@ -71,7 +71,7 @@ func (b *State) Begin(l Level) {
 	b.earlier = append(b.earlier, b.points...)
 	b.earlier = b.earlier[max(0, len(b.earlier)-mostTicks):]
 	b.ttft, b.itl = nil, nil
-	b.level, b.over, b.doing, b.at, b.totals, b.lag, b.retried, b.client = l, false, "", 0, Totals{}, nil, 0, nil
+	b.level, b.over, b.doing, b.at, b.totals, b.judged, b.flows, b.client = l, false, "", 0, Totals{}, judged{}, nil, nil
 	b.failures, b.window, b.points = map[string]*Failure{}, nil, nil
 }
 
@@ -80,8 +80,9 @@ func (b *State) Begin(l Level) {
 func (b *State) Add(t Tick) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.totals, b.at, b.retried = b.totals.Plus(t.Totals), max(b.at, t.At), b.retried+t.Retried
-	b.lag.add(t.Lag)
+	b.totals, b.at = b.totals.Plus(t.Totals), max(b.at, t.At)
+	b.judged.add(&t.judged)
+	b.flow()
 	b.ttft.add(t.TTFT)
 	b.itl.add(t.ITL)
 	b.client = worse(b.client, t.Client)
@@ -221,27 +222,42 @@ func (s *Snapshot) progress() {
 	}
 }
 
-// early are the rules of the verdict that can be judged before the end of a level.
-var early = []string{"no-success", "failures", "lag-median", "lag-p99", "resent", "client-stall", "client-cpu", "client-steal", "client-scheduling", "client-gc"}
+// mostFlows is the number of flows that are kept. A longer level keeps every second one.
+const mostFlows = 4096
 
-// verdict judges the requests that have finished so far.
+// flow adds the totals at this time to the flows. Ticks of several generators with the same time are one.
+func (b *State) flow() {
+	if n := len(b.flows); n > 0 && b.flows[n-1].at == b.at {
+		b.flows = b.flows[:n-1]
+	}
+	if len(b.flows) == mostFlows {
+		for i := range mostFlows / 2 {
+			b.flows[i] = b.flows[2*i+1]
+		}
+		b.flows = b.flows[:mostFlows/2]
+	}
+	b.flows = append(b.flows, flow{b.at, b.totals.Sent, b.totals.Finished})
+}
+
+// verdict judges the requests that have finished so far, by the rules of the final verdict. The worst
+// reasons come first, because a screen has no room for all.
 func (b *State) verdict() metric.Verdict {
 	if b.level.Predicted {
 		return metric.Verdict{Severity: metric.Predicted}
 	}
-	if b.totals.Finished == 0 {
-		return metric.Verdict{Severity: metric.Valid}
+	s := b.judged.summary(&b.level, b.at)
+	if s.Requests == 0 {
+		return metric.Verdict{Severity: metric.Unjudged}
 	}
-	s := metric.Summary{Config: metric.Config{RequestRate: b.level.Rate, MaxConcurrency: b.level.Concurrency, Client: b.client}}
-	s.Requests, s.Failed, s.Resent, s.DurationS = int(b.totals.Finished), int(b.totals.Failed), int(b.retried), b.at.Seconds()
-	s.Completed = s.Requests - s.Failed
+	s.Config.Client = b.client
+	s.LimitBound = b.level.Concurrency > 0 && slices.ContainsFunc(b.flows, func(f flow) bool { return f.sent-f.finished >= int64(b.level.Concurrency) })
 	if b.level.Rate > 0 {
-		s.Rate = &metric.Rate{ScheduledPerS: &b.level.Rate}
+		s.Backlog = backlog(b.flows)
 	}
-	if lag := b.lag.figure(); lag.N > 0 {
-		s.Dists = metric.Dists{{Name: metric.Lag.Name, N: int(lag.N), Stats: &metric.Stats{
-			Median: *lag.P50, Percentiles: []metric.Percentile{{P: 50, Value: *lag.P50}, {P: 99, Value: *lag.P99}},
-		}}}
-	}
-	return metric.JudgeBy(&s, early)
+	v := metric.JudgeSoFar(&s)
+	rank := []metric.Severity{metric.Invalid, metric.Degraded, metric.Note}
+	slices.SortStableFunc(v.Reasons, func(a, b metric.Reason) int {
+		return slices.Index(rank, a.Severity) - slices.Index(rank, b.Severity)
+	})
+	return v
 }

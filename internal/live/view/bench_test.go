@@ -19,6 +19,9 @@ func BenchmarkSecond(b *testing.B) {
 	var state live.State
 	state.Begin(live.Level{Number: 1, Of: 3, Name: "--request-rate 100", Rate: 100, Sessions: 1000})
 	ended := tacho.Record{Timeline: tacho.NewTimeline(0), Input: 4, Output: 500}
+	for k := range 500 {
+		ended.Events = append(ended.Events, tacho.Event{At: time.Duration(k) * 20 * time.Millisecond, Tokens: 1})
+	}
 	at, drawn := time.Duration(0), 0
 	for b.Loop() {
 		for range 2 {

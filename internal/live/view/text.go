@@ -58,8 +58,11 @@ func rowName(l *live.Level) string {
 // soFar describes the verdict on a running level. A running level is never VALID,
 // because most rules need its end.
 func soFar(v metric.Severity) string {
-	if v == metric.Valid {
+	switch v {
+	case metric.Valid:
 		return "no problems so far"
+	case metric.Unjudged:
+		return "no request has finished so far"
 	}
 	return string(v) + " so far"
 }

@@ -22,6 +22,7 @@ function livePanel([title, lines], points, w, height) {
   return `<figure class="chart">${svg(w, height, axes({ x, y, left: LIVE.left, right, upper: LIVE.upper, lower: height - LIVE.below, xs: x.ticks(w / 80), ys: y.ticks(height / 45), xUnit: 's' })
     + `<text x="0" y="12"><tspan class="strong">${esc(title)}</tspan>${names}</text>${drawn}`)}</figure>`;
 }
+const SO_FAR = { VALID: 'no problems so far', 'NOT JUDGED': 'no request has finished so far' }; // a running level is never VALID
 const left = (s) => (s == null ? '–' : s >= 90 ? `${num(s / 60)} min` : `${num(s)} s`);
 /* The load of a level in words. A live level has the flags only as a title. */
 function loadWords(l = {}) {
@@ -43,7 +44,7 @@ function liveView(s) {
   const height = Math.max(LIVE.least, Math.min(LIVE.most, Math.floor((innerHeight - LIVE.above) / Math.ceil(some / cols) || LIVE.least)));
   const width = Math.floor((wide - 32 * (cols - 1)) / cols), reasons = s.verdict?.reasons || [];
   const past = s.past || [], row = (p) => `<tr><td>${esc(loadWords(p.level))}</td><td>${num(p.duration_s)}</td><td>${num(p.requests_per_s)}</td><td>${num(p.tokens_per_s)}</td><td>${num(p.ttft_p99_ms)}</td><td>${num(p.itl_p99_ms)}</td><td>${count(p.failed || 0)}</td><td>${badge(p.verdict)}</td></tr>`;
-  put(el, `<p class="lede"><b>${esc(loadWords(s.level))}</b> ${s.verdict?.level === 'VALID' ? 'no problems' : badge(s.verdict?.level)} <span class="foot">so far; figures cover the last seconds and are accurate to 2 %</span></p>
+  put(el, `<p class="lede"><b>${esc(loadWords(s.level))}</b> ${SO_FAR[s.verdict?.level] || `${badge(s.verdict?.level)} so far`} <span class="foot">Figures cover the last seconds and are accurate to 2 %</span></p>
     <span class="meter"><i data-css="width:${num((s.share || 0) * 100)}%"></i></span>
     <dl class="tiles">${each(liveTiles(s), ([k, v]) => `<div><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>
     <div class="grid" data-css="grid-template-columns:repeat(${cols},minmax(0,1fr))">${panels(width, height).join('')}</div>
