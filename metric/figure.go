@@ -15,6 +15,9 @@ const (
 	Joules     Unit = "J"
 )
 
+// stalledShare is the name of the figure that counts stalled requests.
+const stalledShare = "stalled_share"
+
 // Figures are all figures in display order.
 var Figures = []*Figure{
 	{
@@ -69,7 +72,7 @@ var Figures = []*Figure{
 		},
 	},
 	{
-		"stalled_share", "Stalled Requests (share)", Share,
+		stalledShare, "Stalled Requests (share)", Share,
 		"requests with a gap longer than --stall-threshold / requests with two token events; successful requests",
 		func(s *Summary) *float64 {
 			if share, ok := ratio(s.Stalled, s.Dist(Stalls).N); ok {

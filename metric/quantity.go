@@ -27,6 +27,9 @@ type Quantity struct {
 	of       func(*Summary) *float64
 }
 
+// FailureShare is the name of the quantity that counts failed requests.
+const FailureShare = "failures"
+
 // Units used by quantities only.
 const (
 	RequestsPerSec Unit = "req/s"
@@ -49,7 +52,7 @@ var levelQuantities = []Quantity{
 	{Name: "output_throughput", Title: "Output", Unit: TokensPerSec, Better: 1, of: served(func(t *Throughput) *float64 { return &t.OutputTokensPerS })},
 	{Name: "total_token_throughput", Title: "Total", Unit: TokensPerSec, Better: 1, of: served(func(t *Throughput) *float64 { return &t.TotalTokensPerS })},
 	{Name: goodputQuantity, Title: "Goodput", Unit: RequestsPerSec, Better: 1, of: served(func(t *Throughput) *float64 { return t.GoodPerS })},
-	{Name: "failures", Title: "Failed", Unit: percentUnit, Better: -1, of: func(s *Summary) *float64 {
+	{Name: FailureShare, Title: "Failed", Unit: percentUnit, Better: -1, of: func(s *Summary) *float64 {
 		share, ok := ratio(s.Failed, s.Ended())
 		if !ok {
 			return nil
@@ -157,7 +160,7 @@ func direction(u Unit) int {
 func levelQuantity(name string) (Quantity, bool) {
 	switch name {
 	case "error", "errors", "failed":
-		name = "failures"
+		name = FailureShare
 	case "missing":
 		name = "unsent"
 	}
@@ -169,7 +172,7 @@ func levelQuantity(name string) (Quantity, bool) {
 	for _, f := range Figures {
 		if f.Name == name {
 			q := Quantity{Name: f.Name, Title: f.Title, Unit: f.Unit, Better: direction(f.Unit), of: f.Of}
-			if name == "stalled_share" {
+			if name == stalledShare {
 				q.Better = -1
 			}
 			return q, true

@@ -352,10 +352,14 @@ func (r *Rule) ask(s *Summary) (Reason, bool) {
 	return Reason{Code: r.Code, Severity: severity, Text: r.text(s, value) + ": " + do, Figures: r.figures(s)}, true
 }
 
-// figures names the figures in doubt. Goodput is one of them if a limit is about a metric in doubt.
+// figures names the figures in doubt, with the share of stalled requests if stalls are in doubt, and
+// goodput if a limit is about a metric in doubt.
 func (r *Rule) figures(s *Summary) (out []string) {
 	for _, m := range r.Figures {
 		out = append(out, m.Name)
+	}
+	if slices.Contains(out, Stalls.Name) {
+		out = append(out, stalledShare)
 	}
 	if slices.ContainsFunc(s.Config.Goodput, func(slo SLO) bool { return slices.Contains(out, slo.Metric) }) {
 		out = append(out, goodputQuantity)

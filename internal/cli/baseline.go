@@ -17,6 +17,7 @@ import (
 	"github.com/tacho-bench/tacho/internal/archive"
 	"github.com/tacho-bench/tacho/internal/atomicfile"
 	"github.com/tacho-bench/tacho/internal/spelling"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
 // baselinePrefix begins the name of a baseline, as in baseline:main.
@@ -38,7 +39,8 @@ var baselineActions = []struct {
 }{{"set", 1, 2, "set NAME [RUN]"}, {"list", 0, 0, "list"}, {"remove", 1, 1, "remove NAME"}}
 
 func newBaseline(env *Env) *cobra.Command {
-	return &cobra.Command{
+	allowInvalid := false
+	cmd := &cobra.Command{
 		Use:   "baseline set NAME [RUN] | list | remove NAME",
 		Short: "Name a run, to compare later runs with it",
 		Long: `baseline names a run. Every command that takes a run then accepts baseline:NAME:
@@ -48,7 +50,8 @@ func newBaseline(env *Env) *cobra.Command {
 
 set names the newest run, or RUN: a run directory, a result of another tool or a
 folder of these. If NAME exists, set replaces it. list prints all names and their
-runs. remove forgets a name and keeps its run. The names are stored in the file
+runs. remove forgets a name and keeps its run. set refuses an INVALID run, because
+no difference from it can be judged. The names are stored in the file
 ` + baselinesFile + ` in the directory of runs.`,
 		Example: `  tacho baseline set main
   tacho baseline list
@@ -75,13 +78,15 @@ runs. remove forgets a name and keeps its run. The names are stored in the file
 			}
 			switch args[0] {
 			case "set":
-				return setBaseline(env, dir, known, args[1], append(args[2:], lastRun)[0])
+				return setBaseline(env, dir, known, args[1], append(args[2:], lastRun)[0], allowInvalid)
 			case "remove":
 				return removeBaseline(env, dir, known, args[1])
 			}
 			return listBaselines(env, dir, known)
 		},
 	}
+	cmd.Flags().BoolVar(&allowInvalid, "allow-invalid", false, "let set name an INVALID run")
+	return cmd
 }
 
 func actionNames() (names []string) {
@@ -91,8 +96,8 @@ func actionNames() (names []string) {
 	return names
 }
 
-// setBaseline names a run.
-func setBaseline(env *Env, dir string, known map[string]string, name, word string) error {
+// setBaseline names a run. An INVALID run needs allowInvalid.
+func setBaseline(env *Env, dir string, known map[string]string, name, word string, allowInvalid bool) error {
 	name = strings.TrimPrefix(name, baselinePrefix)
 	if !baselineName.MatchString(name) {
 		return usage(fmt.Errorf("%q cannot name a baseline: use letters, digits, dots, - and _", name))
@@ -101,8 +106,12 @@ func setBaseline(env *Env, dir string, known map[string]string, name, word strin
 	if err != nil {
 		return usage(err)
 	}
-	if _, err := archive.All(run, nil); err != nil { // a run, or a result that can be read
+	runs, err := archive.All(run, nil)
+	if err != nil {
 		return err
+	}
+	if anyInvalid(runs) && !allowInvalid {
+		return fmt.Errorf("%s is INVALID, so no difference from it can be judged: measure again (tacho report %s prints the reasons), or add --allow-invalid", run, outcome.Quoted(run))
 	}
 	if known[name], err = storedPath(dir, run); err != nil {
 		return err

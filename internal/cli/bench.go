@@ -20,7 +20,6 @@ import (
 	"github.com/tacho-bench/tacho/internal/live"
 	"github.com/tacho-bench/tacho/internal/redact"
 	"github.com/tacho-bench/tacho/internal/run"
-	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/plan"
 	"github.com/tacho-bench/tacho/report"
@@ -325,10 +324,8 @@ func (b *benchRun) summarize(ctx context.Context, err error) error {
 	if err != nil && !errors.As(err, &gated) {
 		return err
 	}
-	for i := range b.Outcome.Levels {
-		if b.Outcome.Levels[i].Summary.Verdict.Severity == metric.Invalid {
-			return &exitError{code: exitInvalid}
-		}
+	if anyInvalid([]outcome.Run{b.Outcome}) {
+		return &exitError{code: exitInvalid}
 	}
 	return err
 }

@@ -135,7 +135,7 @@ func (o *compareOptions) run(env *Env, paths []string) error {
 	if err := format.Render(env.Stdout, c); err != nil {
 		return err
 	}
-	return o.gate.end(env, c.Judge(conditions, o.unsure))
+	return o.gate.end(env, c.Judge(conditions, o.unsure), c.AnyInvalid())
 }
 
 // parseQuantities returns the metrics to compare and the metrics of all

@@ -342,7 +342,7 @@ func (f *finding) conclude(ctx context.Context, err error) error {
 	}
 	var exit *exitError
 	switch {
-	case errors.As(err, &exit) && exit.code == exitInvalid && !f.allVoid():
+	case errors.As(err, &exit) && exit.code == exitInvalid && !f.allVoid() && f.Runner.Plan.FailIf == "":
 		err = nil // unusable probes were not counted
 	case err != nil:
 		return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/pflag"
 
@@ -66,12 +67,19 @@ func (g *gate) judge(env *Env, runs []outcome.Run) error {
 		}
 		all = append(all, found...)
 	}
-	return g.end(env, all)
+	return g.end(env, all, anyInvalid(runs))
+}
+
+// anyInvalid reports whether a level of the runs is INVALID.
+func anyInvalid(runs []outcome.Run) bool {
+	return slices.ContainsFunc(runs, func(r outcome.Run) bool {
+		return slices.ContainsFunc(r.Levels, func(l outcome.Level) bool { return l.Summary.Verdict.Severity == metric.Invalid })
+	})
 }
 
 // end prints a line for every condition, writes the JUnit file and returns the
-// exit status for failed or unjudged conditions.
-func (g *gate) end(env *Env, all []compare.Finding) error {
+// exit status for INVALID levels, and for failed or unjudged conditions.
+func (g *gate) end(env *Env, all []compare.Finding, invalid bool) error {
 	code := exitOK
 	for _, f := range all {
 		_, _ = fmt.Fprintln(env.Stderr, f.Line()) // the exit code has the same information
@@ -87,6 +95,9 @@ func (g *gate) end(env *Env, all []compare.Finding) error {
 		if err := errors.Join(report.JUnit(&file, all, g.unjudged), atomicfile.Write(g.junit, file.Bytes())); err != nil {
 			return fmt.Errorf("--junit: %w", err)
 		}
+	}
+	if invalid && len(all) > 0 {
+		code = exitInvalid
 	}
 	if code != exitOK {
 		return &exitError{code: code}

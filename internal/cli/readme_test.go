@@ -189,8 +189,12 @@ report: {request_lifecycle: {summary: true}}
 		if err := os.MkdirAll(filepath.Join(dir, side), 0o755); err != nil {
 			return err
 		}
-		for _, name := range []string{"manifest.json", "stages.jsonl", "records.jsonl"} {
-			files[filepath.Join(dir, side, name)] = files[filepath.Join(run, name)]
+		files[filepath.Join(dir, side, "manifest.json")] = files[filepath.Join(run, "manifest.json")]
+		files[filepath.Join(dir, side, "stages.jsonl")] = `{"index":0,"request_rate_per_s":50,"config":{"request_rate":50,"percentiles":[99],"metrics":["ttft","tpot","itl"]}}` + "\n"
+		for i := range 400 {
+			sent, ttft := i*20e6, (20+i*37%11)*1e6
+			files[filepath.Join(dir, side, "records.jsonl")] += fmt.Sprintf(`{"stage":0,"session":%d,"due_ns":%d,"slot_ns":%[2]d,"start_ns":%[2]d,"conn_ns":%[2]d,"sent_ns":%[2]d,"wrote_ns":%[2]d,"head_ns":%[2]d,"end_ns":%d,"events":{"at_ns":[%d,1000000]},"output_tokens":2}`+"\n",
+				i, sent, sent+ttft+1e6, sent+ttft)
 		}
 	}
 	for path, text := range files {

@@ -64,6 +64,18 @@ type Level struct {
 // Of returns the levels of a side. Several levels are repeats.
 func (l *Level) Of(side int) []*outcome.Level { return l.of[side] }
 
+// AnyInvalid reports whether a compared level is INVALID.
+func (c *Comparison) AnyInvalid() bool {
+	for i := range c.Levels {
+		for _, l := range slices.Concat(c.Levels[i].of...) {
+			if l.Summary.Verdict.Severity == metric.Invalid {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // An Alone is a level without a match.
 type Alone struct {
 	Side int    `json:"side"`
@@ -105,6 +117,7 @@ const (
 	More   Verdict = "more" // if neither direction is better
 	Less   Verdict = "less"
 	Untold Verdict = "no test"
+	Void   Verdict = "INVALID" // the verdict on one of the levels rules out the quantity
 )
 
 // ErrNoLevel says that the sides have no level in common. The comparison lists their levels.
@@ -212,6 +225,9 @@ func newRow(levels [][]*outcome.Level, singles []*single, q metric.Quantity) (ro
 		case i == 0:
 			first = e
 		case first == nil:
+		case unusable(&q, slices.Concat(levels[0], levels[i])) != "":
+			row.Deltas[i] = untested(first, e)
+			row.Deltas[i].NoTest = invalid
 		case singles[i] != nil:
 			row.Deltas[i] = withinRuns(first, e, q, singles[0], singles[i])
 		default:
@@ -232,8 +248,10 @@ func (c *Comparison) conclude() {
 				if d == nil {
 					continue
 				}
-				d.Verdict = Untold
-				if d.P != nil {
+				switch d.Verdict = Untold; {
+				case d.NoTest == invalid:
+					d.Verdict = Void
+				case d.P != nil:
 					deltas, better, ps = append(deltas, d), append(better, row.Quantity.Better), append(ps, *d.P)
 				}
 			}

@@ -242,6 +242,7 @@ func TestGateOfARun(t *testing.T) {
 	l := told(4, 0, 90, 150)
 	l.Summary.Failed, l.Summary.Config.Unsent, l.Summary.Requests = 10, 25, 75
 	l.Summary.Verdict.Severity = metric.Degraded
+	l.Summary.Dists[0].Stats.Percentiles = []metric.Percentile{{P: 90, Value: math.NaN()}, {P: 95, Value: math.Inf(1)}}
 	run := &outcome.Run{Levels: []outcome.Level{l}}
 	for text, want := range map[string]string{
 		"ttft.mean>200ms":              "PASSED ttft.mean>200ms: ttft.mean is 150.00 ms",
@@ -249,6 +250,7 @@ func TestGateOfARun(t *testing.T) {
 		"failures>10%":                 "PASSED failures>10%: failures is 10.00 %",
 		"failures>9.9%":                "FAILED failures>9.9%: failures is 10.00 %",
 		"ttft.mean>1,failures>1%":      "FAILED ttft.mean>1: ttft.mean is 150.00 ms|FAILED failures>1%: failures is 10.00 %",
+		"ttft.p90>1":                   "NOT JUDGED ttft.p90>1: ttft.p90 is not a finite number",
 		"ttft:mean < 200 ms, error<1%": "FAILED ttft:mean < 200 ms: ttft.mean is 150.00 ms|PASSED error<1%: failures is 10.00 %",
 		"tpot.p99>1ms":                 "NOT JUDGED tpot.p99>1ms: the run has no tpot.p99",
 		"request_throughput<1":         "NOT JUDGED request_throughput<1: the run has no request_throughput",
@@ -315,6 +317,49 @@ func TestGateOfADifference(t *testing.T) {
 	}
 	if got := states(same.Judge(conditions(t, least), true)); !strings.Contains(got, "FAILED") {
 		t.Errorf("and unsure ones count: %q", got)
+	}
+}
+
+// A comparison judges no figure that the verdict on a level rules out, on either side and in any
+// repeat, and no figure of too few requests.
+func TestGateNeedsSupport(t *testing.T) {
+	level := func(ttft float64, v metric.Severity, n int, figures ...string) []outcome.Level {
+		l := told(4, 0, n, ttft)
+		l.Summary.Verdict.Severity = v
+		l.Summary.Dists[0].Stats.Percentiles = []metric.Percentile{{P: 99, Value: 2 * ttft}}
+		if len(figures) > 0 {
+			l.Summary.Verdict.Reasons = []metric.Reason{{Severity: metric.Invalid, Figures: figures, Text: "why"}}
+		}
+		return []outcome.Level{l}
+	}
+	for _, c := range []struct {
+		name, condition string
+		a, b            compare.Side
+		want            string
+	}{
+		{"INVALID first", "ttft.mean>+10%", side("a", level(100, metric.Invalid, 400)), side("b", level(900, metric.Valid, 400)), "NOT JUDGED ttft.mean>+10%: in a, the level is INVALID"},
+		{"INVALID second", "ttft.mean>+10%", side("a", level(100, metric.Valid, 400)), side("b", level(100, metric.Invalid, 400)), "NOT JUDGED ttft.mean>+10%: in b, the level is INVALID"},
+		{"INVALID, and a limit", "ttft.mean>1ms", side("a", level(100, metric.Valid, 400)), side("b", level(100, metric.Invalid, 400)), "NOT JUDGED ttft.mean>1ms: the level is INVALID"},
+		{"an INVALID repeat", "ttft.mean>+10%", side("a", level(100, metric.Valid, 400), level(101, metric.Invalid, 400)), side("b", level(200, metric.Valid, 400), level(201, metric.Valid, 400)), "NOT JUDGED ttft.mean>+10%: in a, the level is INVALID"},
+		{"an INVALID figure", "ttft.mean>+10%", side("a", level(100, metric.Valid, 400)), side("b", level(200, metric.Degraded, 400, "ttft")), "NOT JUDGED ttft.mean>+10%: in b, ttft is INVALID (why)"},
+		{"another figure is INVALID", "ttft.mean>1ms", side("a", level(100, metric.Valid, 400)), side("b", level(200, metric.Degraded, 400, "itl")), "FAILED ttft.mean>1ms: ttft.mean of b is 200.00 ms"},
+		{"one request, and a limit", "ttft.p99>1s", side("a", level(100, metric.Valid, 400)), side("b", level(100, metric.Valid, 1)), "NOT JUDGED ttft.p99>1s: ttft.p99 needs 100 requests, the level has 1"},
+		{"one request", "ttft.mean>+1000%", side("a", level(100, metric.Valid, 400)), side("b", level(100, metric.Valid, 1)), "NOT JUDGED ttft.mean>+1000%: in b, ttft.mean needs 10 requests, the level has 1"},
+		{"no number", "ttft.mean>1ms", side("a", level(100, metric.Valid, 400)), side("b", level(math.Inf(1), metric.Valid, 400)), "NOT JUDGED ttft.mean>1ms: ttft.mean of b is not a finite number"},
+		{"no change of a number", "ttft.mean>+1%", side("a", level(math.Inf(1), metric.Valid, 400)), side("b", level(100, metric.Valid, 400)), "NOT JUDGED ttft.mean>+1%: ttft.mean of a is not a finite number"},
+		{"another tool", "ttft.mean>+10%", side("a", level(100, metric.Unjudged, 400)), side("b", level(200, metric.Unjudged, 400)), "FAILED ttft.mean>+10%: ttft.mean of b is 200.00 ms, +100.0 % (no test: the result has no single requests)"},
+		{"a prediction", "ttft.mean>1ms", side("a", level(100, metric.Predicted, 400)), side("b", level(200, metric.Predicted, 400)), "FAILED ttft.mean>1ms: ttft.mean of b is 200.00 ms"},
+	} {
+		comparison := compared(t, "ttft.mean ttft.p99", c.a, c.b)
+		if got := states(comparison.Judge(conditions(t, c.condition), false)); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+		void := strings.Contains(c.want, "INVALID")
+		for _, d := range []*compare.Delta{comparison.Levels[0].Rows[0].Deltas[1]} {
+			if (d.Verdict == compare.Void) != void || void && (d.P != nil || d.Low != nil) {
+				t.Errorf("%s: %+v", c.name, d)
+			}
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ type estimated struct {
 }
 
 const (
+	invalid    = "INVALID in one of the runs"
 	noRequests = "the result has no single requests"
 	tooFew     = "too few requests: repeat the runs"
 	noMethod   = "no estimate of the variation: repeat the runs"

@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/tacho-bench/tacho/metric"
@@ -61,40 +62,55 @@ func Judge(run *outcome.Run, conditions []metric.Condition) ([]Finding, error) {
 				out = append(out, unjudged(name, &c, "the run has no "+c.Name))
 				continue
 			}
-			out = append(out, absolute(name, &c, v, &l.Summary))
+			out = append(out, absolute(name, "", &c, v, l))
 		}
 	}
 	return out, nil
 }
 
-// absolute judges a condition with a fixed limit.
-func absolute(name string, c *metric.Condition, v float64, s *metric.Summary) Finding {
-	state := Passed
-	if c.Holds(v) {
-		state = Failed
-	}
-	if why := doubt(c, s); why != "" && (state == Passed || s.Verdict.Severity == metric.Invalid) {
+// absolute judges a condition with a fixed limit. v is the value of the levels, and of names their run
+// if there are several.
+func absolute(name, of string, c *metric.Condition, v float64, levels ...*outcome.Level) Finding {
+	if why := unusable(&c.Quantity, levels); why != "" {
 		return unjudged(name, c, why)
 	}
-	return Finding{state, name + c.Text, fmt.Sprintf("%s%s: %s is %s", name, c.Text, c.Name, amount(v, c.Unit))}
+	text := fmt.Sprintf("%s%s: %s%s is %s", name, c.Text, c.Name, of, amount(v, c.Unit))
+	few, beyond := needsMore(c, levels), c.Holds(v)
+	switch {
+	case math.IsNaN(v) || math.IsInf(v, 0):
+		return unjudged(name, c, c.Name+of+" is not a finite number")
+	case few != "" && !(beyond && certain(c, levels)):
+		return unjudged(name, c, few)
+	case beyond:
+		return Finding{Failed, name + c.Text, text}
+	}
+	return Finding{Passed, name + c.Text, text}
 }
 
-// doubt returns why a level does not support a judgement, or "" if it does.
-func doubt(c *metric.Condition, s *metric.Summary) string {
-	if s.Verdict.Severity == metric.Invalid && !c.OfTheRun {
-		return "the level is INVALID"
-	}
-	if c.P <= 50 || c.Metric == nil {
-		return ""
-	}
-	if n, need := s.Dist(c.Metric).N, leastFor(c.P); n < need {
-		return fmt.Sprintf("%s of %d values is their maximum, %d are needed", c.Name, n, need)
+// unusable returns why the verdict on one of the levels rules out a quantity, or "".
+func unusable(q *metric.Quantity, levels []*outcome.Level) string {
+	for _, l := range levels {
+		if why := q.Unusable(&l.Summary); why != "" {
+			return why
+		}
 	}
 	return ""
 }
 
-// leastFor returns the number of values a percentile needs so that one value lies above it.
-func leastFor(p float64) int { return int(math.Ceil(100/(100-p) - 1e-9)) }
+// needsMore returns why one of the levels has too few requests for a condition, or "".
+func needsMore(c *metric.Condition, levels []*outcome.Level) string {
+	for _, l := range levels {
+		if why := c.TooFew(&l.Summary); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// certain reports whether all levels are beyond a limit although they have few requests.
+func certain(c *metric.Condition, levels []*outcome.Level) bool {
+	return !slices.ContainsFunc(levels, func(l *outcome.Level) bool { return !c.Certain(&l.Summary) })
+}
 
 func unjudged(name string, c *metric.Condition, why string) Finding {
 	return Finding{NotJudged, name + c.Text, fmt.Sprintf("%s%s: %s", name, c.Text, why)}
@@ -110,7 +126,7 @@ func (c *Comparison) Judge(conditions []metric.Condition, unsure bool) []Finding
 			asked, before := false, len(out)
 			for i := range c.Levels {
 				l := &c.Levels[i]
-				f, ok := l.judge(where(l.Name, len(c.Levels)), c.Sides[side].Name, side, &cond, unsure)
+				f, ok := l.judge(where(l.Name, len(c.Levels)), c.Sides, side, &cond, unsure)
 				if ok {
 					asked, out = true, append(out, f)
 				}
@@ -130,7 +146,7 @@ func (c *Comparison) Judge(conditions []metric.Condition, unsure bool) []Finding
 
 // judge checks one side of a level against a condition. It returns false if one of the sides has no
 // value.
-func (l *Level) judge(name, of string, side int, c *metric.Condition, unsure bool) (Finding, bool) {
+func (l *Level) judge(name string, sides []Side, side int, c *metric.Condition, unsure bool) (Finding, bool) {
 	row := l.row(c.Name)
 	if row == nil {
 		return Finding{}, false
@@ -139,12 +155,22 @@ func (l *Level) judge(name, of string, side int, c *metric.Condition, unsure boo
 	if value == nil || c.Relative && delta == nil {
 		return Finding{}, false
 	}
+	of := sides[side].Name
 	if !c.Relative {
-		state := Passed
-		if c.Holds(*value) {
-			state = Failed
+		return absolute(name, " of "+of, c, *value, l.of[side]...), true
+	}
+	for _, s := range []int{0, side} {
+		if why := unusable(&c.Quantity, l.of[s]); why != "" {
+			return unjudged(name, c, "in "+sides[s].Name+", "+why), true
 		}
-		return Finding{state, name + c.Text, fmt.Sprintf("%s%s: %s of %s is %s", name, c.Text, c.Name, of, amount(*value, row.Unit))}, true
+	}
+	for _, s := range []int{0, side} {
+		if v := *row.Values[s]; math.IsNaN(v) || math.IsInf(v, 0) {
+			return unjudged(name, c, c.Name+" of "+sides[s].Name+" is not a finite number"), true
+		}
+		if few := needsMore(c, l.of[s]); few != "" && !delta.shift.beyond(c) {
+			return unjudged(name, c, "in "+sides[s].Name+", "+few), true
+		}
 	}
 	change := math.Copysign(math.Inf(1), delta.Difference) // any increase from 0 is infinite
 	if delta.Share != nil {

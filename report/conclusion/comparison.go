@@ -78,7 +78,7 @@ func (d *differences) add(l *compare.Level, side int, level string) {
 	for i := range l.Rows {
 		row := &l.Rows[i]
 		delta := row.Deltas[side]
-		if delta == nil {
+		if delta == nil || delta.Verdict == compare.Void {
 			continue
 		}
 		one := difference{row, side, level}

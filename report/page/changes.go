@@ -80,7 +80,7 @@ func changes(l *compare.Level, side int) []change {
 	out := []change{}
 	for _, name := range shownChanges {
 		for _, row := range l.Rows {
-			if d := row.Deltas[side]; row.Name == name && d != nil && *row.Values[0] > 0 && *row.Values[side] > 0 {
+			if d := row.Deltas[side]; row.Name == name && d != nil && d.Verdict != compare.Void && *row.Values[0] > 0 && *row.Values[side] > 0 {
 				out = append(out, change{name, *row.Values[side] / *row.Values[0], d.Verdict})
 			}
 		}

@@ -56,7 +56,7 @@ function forestLevel(c, l, i, s, cards) {
 }
 function summaryOf(l) {
   const all = l.rows.flatMap((r) => r.deltas).filter(Boolean), n = (v) => all.filter((d) => d.verdict === v).length;
-  return ['better', 'worse', 'more', 'less', '~', 'no test'].filter(n).map((v) => `${n(v)} ${WORDS[v] || v}`).join(', ');
+  return ['better', 'worse', 'more', 'less', '~', 'no test', 'INVALID'].filter(n).map((v) => `${n(v)} ${WORDS[v] || v}`).join(', ');
 }
 /* Explains only the marks that are shown. */
 function legendOf(c) {
