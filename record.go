@@ -2,6 +2,7 @@ package tacho
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"math/bits"
 	"slices"
@@ -89,7 +90,8 @@ type Timeline struct {
 	Wrote time.Duration `json:"wrote_ns"` // the last byte of the request was written
 	Head  time.Duration `json:"head_ns"`  // the first byte of the response arrived
 
-	Events Events `json:"events"` // token arrivals
+	Opening Events `json:"opening,omitempty"` // events before the first token event without text, token ids, log probabilities or a count
+	Events  Events `json:"events"`            // token arrivals
 
 	End time.Duration `json:"end_ns"` // the response was complete or had failed
 
@@ -110,12 +112,26 @@ func NewTimeline(due time.Duration) Timeline {
 	return Timeline{Due: due, Slot: Never, Start: Never, Conn: Never, Sent: Never, Wrote: Never, Head: Never, End: Never}
 }
 
-// First returns the arrival time of the first token, or Never.
+// First returns the arrival time of the first token, or Never. An event of Opening is never the first token, because
+// servers and gateways announce answers and keep connections alive with such events.
 func (t *Timeline) First() time.Duration {
 	if len(t.Events) == 0 {
 		return Never
 	}
 	return t.Events[0].At
+}
+
+// Arrivals returns pointers to all events, in order of time.
+func (t *Timeline) Arrivals() iter.Seq[*Event] {
+	return func(yield func(*Event) bool) {
+		for _, events := range []Events{t.Opening, t.Events} {
+			for i := range events {
+				if !yield(&events[i]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Last returns the arrival time of the last token, or Never.

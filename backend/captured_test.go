@@ -30,6 +30,9 @@ func TestCapturedStreams(t *testing.T) {
 			if whole.Failure != nil || whole.OutputFrom != tacho.FromUsage || whole.Finish == "" || len(whole.Events) == 0 {
 				t.Errorf("%v, %d tokens by %q in %d events, finish %q", whole.Failure, whole.Output, whole.OutputFrom, len(whole.Events), whole.Finish)
 			}
+			if len(whole.Opening) > 0 {
+				t.Errorf("the answer begins with %d events without text: correct docs/method.md", len(whole.Opening))
+			}
 			if kind.ExactLength && whole.Output != 24 {
 				t.Errorf("%d tokens, and 24 were asked for", whole.Output)
 			}

@@ -63,14 +63,14 @@ func TestOpenAIStreams(t *testing.T) {
 			"ab", 2, tacho.FromEvents, nil, "",
 		},
 		{
-			"a token without text counts", events(role, content("", ""), content("", ""), content("é", ""), `{"choices":[{"delta":{"content":""},"finish_reason":"length"}]}`, done),
+			"a token without text counts during the answer", events(role, content("a", ""), content("", ""), content("é", ""), `{"choices":[{"delta":{"content":""},"finish_reason":"length"}]}`, done),
 			[]event{{}, {}, {}},
-			"é", 3, tacho.FromEvents, nil, "",
+			"aé", 3, tacho.FromEvents, nil, "",
 		},
 		{
-			"the same of completions", events(`{"choices":[{"text":"","finish_reason":null}]}`, `{"choices":[{"text":"é"}]}`, `{"choices":[{"text":"","finish_reason":"stop"}]}`, done),
-			[]event{{}, {}},
-			"é", 2, tacho.FromEvents, nil, "",
+			"not before it", events(`{"choices":[{"text":"","finish_reason":null}]}`, `{"choices":[{"text":"é"}]}`, `{"choices":[{"text":"","finish_reason":"stop"}]}`, done),
+			[]event{{}},
+			"é", 1, tacho.FromEvents, nil, "",
 		},
 		{
 			"usage on the finish chunk", events(content("a", ""), content("b", ""), `{"choices":[{"delta":{"content":""},"finish_reason":"length"}],"usage":{"prompt_tokens":7,"completion_tokens":9}}`, done),

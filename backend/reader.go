@@ -35,7 +35,7 @@ type chunk struct {
 	end    bool   // the stream is complete
 	finish []byte // finish reason, empty if not finished
 	blank  bool   // the event carries an empty text next to the finish reason
-	empty  bool   // a token event without text, token ids or a count: possibly without a token
+	empty  bool   // a token event without text, token ids, log probabilities or a count: possibly without a token
 
 	counted bool // usage is set
 	usage   tacho.Usage
@@ -88,7 +88,7 @@ type reader struct {
 	text      []byte
 	content   []byte // content part of text
 	ended     bool
-	opening   int      // number of empty events before the first non-empty one
+	done      bool     // [DONE] ended the stream; what follows does not belong to the answer
 	closing   *closing // event that ended the answer without text
 	marked    bool     // the stream will end with an end mark
 	failure   *tacho.Failure
@@ -176,10 +176,11 @@ func (r *reader) arrival(offset int64) transport.Read {
 
 // event processes one event of the stream.
 func (r *reader) event(e wire.SSEEvent) {
-	if len(e.Data) == 0 {
+	if len(e.Data) == 0 || r.done {
 		return
 	}
 	r.payloads++
+	done := string(bytes.TrimSpace(e.Data)) == wire.OpenAIDone
 	c := chunks.Get().(*chunk)
 	defer chunks.Put(c)
 	*c = chunk{scratch: c.scratch}
@@ -190,8 +191,9 @@ func (r *reader) event(e wire.SSEEvent) {
 			c.message = e.Data
 		}
 		c.failed = true
-	case err != nil && r.ended && string(bytes.TrimSpace(e.Data)) == wire.OpenAIDone:
-		return // some gateways send [DONE] at the end of every stream, in any protocol
+	case err != nil && r.ended && done:
+		r.done = true // some gateways send [DONE] at the end of every stream, in any protocol
+		return
 	case err != nil:
 		if r.broken++; r.broken == 1 {
 			r.note(tacho.Malformed, err.Error()+": "+r.client.quote(e.Data))
@@ -208,7 +210,7 @@ func (r *reader) event(e wire.SSEEvent) {
 	case c.token:
 		r.closing = nil
 		r.token(c, r.arrival(e.End))
-	case len(c.finish) > 0:
+	case len(c.finish) > 0, c.end && r.textless():
 		r.closing = &closing{r.arrival(e.End), c.blank}
 		r.nonToken(r.closing.at)
 	default:
@@ -219,6 +221,7 @@ func (r *reader) event(e wire.SSEEvent) {
 	}
 	r.account(c)
 	r.ended, r.marked = r.ended || c.end, r.marked || c.marked
+	r.done = r.ended && done
 	if len(c.finish) > 0 {
 		r.rec.Finish = limit.Clip(c.finish)
 		if badFinish[r.rec.Finish] {
@@ -262,27 +265,28 @@ func (r *reader) account(c *chunk) {
 // badFinish lists the finish reasons used by servers for failures.
 var badFinish = map[string]bool{"error": true, "abort": true, "parse_error": true}
 
+// token adds an event to the record. An empty event before the first text goes to Opening: it may be half a character,
+// but also the announcement of an answer or a heartbeat, and no count of one answer distinguishes them.
 func (r *reader) token(c *chunk, at transport.Read) {
-	events := r.rec.Events
-	switch n := len(events); {
-	case n == limit.Events:
+	events, opening := &r.rec.Events, c.empty && len(r.rec.Events) == 0
+	if opening {
+		events = &r.rec.Opening
+	}
+	if len(r.rec.Opening)+len(r.rec.Events) == limit.Events {
 		r.bound = limit.Count("events with tokens", limit.Events)
 		return
-	case n == 0:
-		if cap(events) == 0 {
-			events = make(tacho.Events, 0, min(max(r.asked, 0), maxReserve)+1)
-		}
-	case at.Recv == r.lastRecv && !at.Wire:
-		events[n-1].Slack = tacho.SlackOf(time.Duration(r.lastSince))
 	}
-	if c.empty && r.opening == len(events) {
-		r.opening++
+	if last := r.lastEvent(); last != nil && at.Recv == r.lastRecv && !at.Wire {
+		last.Slack = tacho.SlackOf(time.Duration(r.lastSince))
 	}
 	r.lastRecv, r.lastSince, r.lastLate = at.Recv, at.Since, at.Late
-	if !at.Wire {
+	if !at.Wire && !opening {
 		r.unwired++
 	}
-	r.rec.Events = append(events, tacho.Event{
+	if cap(*events) == 0 && !opening {
+		*events = make(tacho.Events, 0, min(max(r.asked, 0), maxReserve)+1)
+	}
+	*events = append(*events, tacho.Event{
 		At:      time.Duration(at.At - r.epoch),
 		ReadLag: at.Lag,
 		Tokens:  int16(min(c.tokens, math.MaxInt16)),
@@ -290,12 +294,26 @@ func (r *reader) token(c *chunk, at transport.Read) {
 	})
 }
 
+// lastEvent returns the event before the next one, or nil.
+func (r *reader) lastEvent() *tacho.Event {
+	for _, events := range []tacho.Events{r.rec.Events, r.rec.Opening} {
+		if n := len(events); n > 0 {
+			return &events[n-1]
+		}
+	}
+	return nil
+}
+
+// textless reports whether all events so far are empty.
+func (r *reader) textless() bool {
+	return r.closing == nil && len(r.rec.Events) == 0 && len(r.rec.Opening) > 0
+}
+
 // nonToken handles an event without a token. If the last token was received in the same read, the token may have arrived earlier.
 // Usually it arrived right before, because the end of an answer follows its last token, unless the client was late to read.
 func (r *reader) nonToken(at transport.Read) {
-	n := len(r.rec.Events)
-	if n > 0 && at.Recv == r.lastRecv && !at.Wire && r.lastLate {
-		r.rec.Events[n-1].Slack = tacho.SlackOf(time.Duration(r.lastSince))
+	if last := r.lastEvent(); last != nil && at.Recv == r.lastRecv && !at.Wire && r.lastLate {
+		last.Slack = tacho.SlackOf(time.Duration(r.lastSince))
 	}
 }
 
@@ -308,7 +326,6 @@ func (r *reader) finish() {
 		r.wholeFailure()
 	}
 	r.close()
-	r.open()
 	if r.client.KeepText {
 		r.rec.Text = string(r.text)
 		if r.rec.Answer = r.rec.Text; len(r.content) < len(r.text) {
@@ -318,39 +335,27 @@ func (r *reader) finish() {
 	r.rec.Output, r.rec.OutputFrom = output(r.rec)
 }
 
-// close counts the closing event as a token if the server counted one token more than received. If the server
-// counted several more, some events carried several tokens; then the closing event counts only if it contained a
-// text member, or if there was no other event.
+// close counts the closing event as a token if the server counted one token more than received, empty events
+// included. If the server counted several more, some events carried several tokens; then the closing event counts
+// only if it contained a text member, or if there was no other event. An answer of empty events alone has no other time
+// for its tokens than its end.
 func (r *reader) close() {
-	if r.closing == nil || r.rec.Usage == nil || r.failure != nil {
+	if r.closing == nil || r.failure != nil {
 		return
 	}
-	more := r.rec.Usage.Completion
-	for _, e := range r.rec.Events {
-		more -= max(int(e.Tokens), 1)
+	only := len(r.rec.Events) == 0
+	if r.rec.Usage != nil && r.rec.Usage.Completion > 0 {
+		more := r.rec.Usage.Completion - len(r.rec.Opening)
+		for _, e := range r.rec.Events {
+			more -= max(int(e.Tokens), 1)
+		}
+		only = only || more == 1 || more > 1 && r.closing.blank
+	} else {
+		only = only && len(r.rec.Opening) > 0
 	}
-	if more == 1 || more > 1 && (r.closing.blank || len(r.rec.Events) == 0) {
+	if only {
 		r.token(&chunk{}, r.closing.at)
 	}
-}
-
-// open drops empty events before the first token. An empty event is either a token without complete characters or
-// the announcement of an answer; the server's token count decides. If the server counted more tokens than there are
-// events, events carry several tokens, and an empty event carries none.
-func (r *reader) open() {
-	events := r.rec.Events
-	if r.opening == 0 || r.opening == len(events) || r.rec.Usage == nil || r.rec.Usage.Completion == 0 {
-		return
-	}
-	surplus := -r.rec.Usage.Completion
-	for _, e := range events {
-		surplus += max(int(e.Tokens), 1)
-	}
-	drop := r.opening
-	if surplus >= 0 {
-		drop = min(drop, surplus)
-	}
-	r.rec.Events = events[drop:]
 }
 
 // wholeFailure looks for an error in a response in one document.

@@ -294,29 +294,81 @@ func TestPreemptionIsNotAClockStep(t *testing.T) {
 	}
 }
 
-// An empty event before the first text is a token only if the server counted it.
+// An event without text, token ids, log probabilities or a count before the first text is never the first token,
+// whatever the server counts. It stays in the record.
 func TestEmptyFirstEvent(t *testing.T) {
-	empty, token := "data: {\"choices\":[{\"text\":\"\"}]}\n\n", "data: {\"choices\":[{\"text\":\"a\"}]}\n\n"
+	const (
+		empty  = `{"choices":[{"text":""}]}`
+		token  = `{"choices":[{"text":"a"}]}`
+		delta  = `{"choices":[{"delta":{"content":"a"}}]}`
+		role   = `{"choices":[{"delta":{"role":"assistant","content":""}}]}`
+		beat   = `{"choices":[{"delta":{"content":""}}]}`
+		id     = `{"choices":[{"text":"","token_ids":[5]}]}`
+		logged = `{"choices":[{"text":"","logprobs":{"tokens":["\u00e2"],"token_logprobs":[-0.5]}}]}`
+		chat   = `{"choices":[{"delta":{"content":""},"logprobs":{"content":[{"token":"a","logprob":-0.5}]}}]}`
+		none   = `{"choices":[{"delta":{"content":""},"logprobs":{"content":[]}}]}`
+		stop   = `{"choices":[{"text":"","finish_reason":"stop"}]}`
+		apart  = `{"choices":[{"delta":{},"finish_reason":"stop"}]}`
+		done   = `[DONE]`
+	)
 	usage := func(n int) string {
-		return fmt.Sprintf("data: {\"choices\":[],\"usage\":{\"completion_tokens\":%d}}\n\n", n)
+		return fmt.Sprintf(`{"choices":[],"usage":{"completion_tokens":%d}}`, n)
+	}
+	counted := func(text string, n int) string {
+		return fmt.Sprintf(`{"choices":[{"text":%q}],"usage":{"completion_tokens":%d}}`, text, n)
 	}
 	for name, tc := range map[string]struct {
-		stream string
-		want   int
+		stream  []string
+		first   int // index of the first token event
+		events  int
+		opening int
 	}{
-		"not counted":         {empty + token + token + usage(2), 2},
-		"counted":             {empty + token + token + usage(3), 3},
-		"one of two counted":  {empty + empty + token + usage(2), 2},
-		"no count":            {empty + token + token, 3},
-		"several in an event": {empty + token + token + usage(8), 2},
-		"in the midst":        {token + empty + token + usage(3), 3},
-		"nothing else":        {empty + empty + usage(2), 2},
+		"not counted":                      {[]string{empty, token, token, usage(2)}, 1, 2, 1},
+		"counted, or a pair":               {[]string{empty, token, token, usage(3)}, 1, 2, 1},
+		"one of two counted":               {[]string{empty, empty, token, usage(2)}, 2, 1, 2},
+		"no count":                         {[]string{empty, token, token}, 1, 2, 1},
+		"a count of 0":                     {[]string{empty, token, token, usage(0)}, 1, 2, 1},
+		"several in an event":              {[]string{empty, token, token, usage(8)}, 1, 2, 1},
+		"during the answer":                {[]string{token, empty, token, usage(3)}, 0, 3, 0},
+		"token ids":                        {[]string{id, token, usage(2)}, 0, 2, 0},
+		"log probabilities":                {[]string{logged, token, usage(2)}, 0, 2, 0},
+		"log probabilities, chat":          {[]string{chat, delta, usage(2)}, 0, 2, 0},
+		"no log probabilities":             {[]string{none, delta, usage(2)}, 1, 1, 1},
+		"a count in each event":            {[]string{counted("", 1), counted("a", 2)}, 0, 2, 0},
+		"a count in each event, announced": {[]string{counted("", 0), counted("a", 1), counted("a", 2)}, 1, 2, 1},
+		"a role":                           {[]string{role, delta, usage(2)}, 1, 1, 0},
+		"heartbeats":                       {[]string{role, beat, beat, beat, delta, delta, apart, usage(5), done}, 4, 2, 3},
+		"a pair and an end":                {[]string{empty, token, token, stop, usage(3)}, 1, 2, 1},
+		"a counted end":                    {[]string{empty, token, token, stop, usage(4)}, 1, 3, 1},
+		"no text, the end counted":         {[]string{empty, stop, usage(2)}, 1, 1, 1},
+		"no text, the end not counted":     {[]string{empty, stop, usage(1)}, 1, 1, 1},
+		"no text and no count":             {[]string{empty, stop, done}, 1, 1, 1},
+		"no text and no end":               {[]string{empty, empty, usage(2), done}, 3, 1, 2},
+		"nothing":                          {[]string{stop, usage(0), done}, -1, 0, 0},
 	} {
-		r := testReader(vllm)
-		r.Consume([]byte(tc.stream), []transport.Read{{End: len(tc.stream), At: 2000, Recv: 1}})
-		r.finish()
-		if got := len(r.rec.Events); got != tc.want {
-			t.Errorf("%s: %d token events, want %d", name, got, tc.want)
+		t.Run(name, func(t *testing.T) {
+			r := testReader(vllm)
+			for i, payload := range tc.stream {
+				payload = "data: " + payload + "\n\n"
+				if err := r.Consume([]byte(payload), []transport.Read{{End: len(payload), At: int64(i), Recv: uint32(i)}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.finish()
+			rec := r.rec
+			if int(rec.First()) != tc.first || len(rec.Events) != tc.events || len(rec.Opening) != tc.opening {
+				t.Errorf("first token in event %d, %d token events, %d before: want %d, %d, %d", rec.First(), len(rec.Events), len(rec.Opening), tc.first, tc.events, tc.opening)
+			}
+		})
+	}
+}
+
+// Nothing after [DONE] belongs to the answer.
+func TestJunkAfterDone(t *testing.T) {
+	for _, junk := range []string{"oops", `{"choices":[{"text":"b"}]}`, `{"error":{"message":"late"}}`, "[DONE]", ""} {
+		rec := read(vllm, []byte("data: {\"choices\":[{\"text\":\"a\",\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\ndata: "+junk+"\n\n"))
+		if rec.Failure != nil || len(rec.Events) != 1 {
+			t.Errorf("%q after the end: %v, %d events", junk, rec.Failure, len(rec.Events))
 		}
 	}
 }

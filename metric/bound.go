@@ -48,10 +48,10 @@ type bounded struct {
 	slack     slack
 }
 
-// add adds the values of a record. Call it before the values are added to the digest values.
-func (b *bounded) add(m *Metric, r *tacho.Record, v []float64, values *stat.Digest) {
+// add adds the values of a record, whose errors offOf returns. Call it before the values are added to the digest values.
+func (b *bounded) add(offOf func(r *tacho.Record, value int) off, r *tacho.Record, v []float64, values *stat.Digest) {
 	for i := range v {
-		if most := m.off(r, i).most(); most > 0 {
+		if most := offOf(r, i).most(); most > 0 {
 			b.split(values)
 			b.slack.add(most)
 		}
@@ -60,7 +60,7 @@ func (b *bounded) add(m *Metric, r *tacho.Record, v []float64, values *stat.Dige
 		return
 	}
 	for i, x := range v {
-		o := m.off(r, i)
+		o := offOf(r, i)
 		b.low.Add(max(min(x, 0), x-millis(o.less))) // a true time is never negative; a wrong timestamp may be
 		b.high.Add(x + millis(o.more))
 	}
@@ -109,6 +109,7 @@ func (b *bounded) bound(s *Stats) {
 type bounds struct {
 	of    [classicCount]bounded
 	exact slack
+	opened
 }
 
 // add adds a record. Call it before the record's values are added to digests.
@@ -119,9 +120,10 @@ func (b *bounds) add(r *tacho.Record, v values, digests []stat.Digest) {
 	exact := r.SentSlack == 0 && b.eventsExact(r)
 	for i, m := range Classic {
 		if !exact || b.of[i].low != nil {
-			b.of[i].add(m, r, v[i].Values, &digests[i])
+			b.of[i].add(m.off, r, v[i].Values, &digests[i])
 		}
 	}
+	b.opened.add(r, v, digests)
 }
 
 // eventsExact reports whether the times of all events are exact, and records the gaps between exact
@@ -143,6 +145,7 @@ func (b *bounds) eventsExact(r *tacho.Record) bool {
 // merge merges o. digests and others are the digests before they are merged.
 func (b *bounds) merge(o *bounds, digests, others []stat.Digest) {
 	b.exact.merge(&o.exact)
+	b.opened.merge(&o.opened, digests, others)
 	for i := range b.of {
 		b.of[i].merge(&o.of[i], &digests[i], &others[i])
 	}
@@ -158,6 +161,7 @@ func (b *bounds) summarize(s *Summary) {
 	}
 	s.ITLSlackMillis = b.of[indexITL].slack.percentile(99, s.Dist(ITL).N)
 	s.TTFTSlackMillis = b.of[indexTTFT].slack.percentile(99, s.Dist(TTFT).N)
+	s.Opening = b.opened.summary(s)
 	if n := b.exact.count(); n >= MinExactGaps && s.ITLSlackMillis > 0 {
 		gap := b.exact.percentile(99, n)
 		s.ExactGapMillis = &gap

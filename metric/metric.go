@@ -289,9 +289,9 @@ var (
 
 // Indices of metrics in Classic.
 const (
-	indexTTFT, indexITL, indexE2EL = 0, 2, 3
-	classicCount                   = 4
-	exactCount                     = 6 // including the metrics from due
+	indexTTFT, indexTPOT, indexITL, indexE2EL = 0, 1, 2, 3
+	classicCount                              = 4
+	exactCount                                = 6 // including the metrics from due
 )
 
 // All are all metrics in display order, the classic ones first.

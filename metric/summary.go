@@ -41,6 +41,8 @@ type Summary struct {
 	TTFTSlackMillis float64    `json:"ttft_slack_ms,omitempty"` // largest error of 99 % of the TTFT values
 	ExactGapMillis  *float64   `json:"exact_gap_ms,omitempty"`  // p99 of the exact gaps, if other gaps are not exact
 
+	Opening *Opening `json:"opening,omitempty"` // answers whose first token is in doubt
+
 	Finishes  []FinishCount     `json:"finishes,omitempty"`  // of successful requests, most frequent first
 	Endpoints []EndpointSummary `json:"endpoints,omitempty"` // if there are several
 

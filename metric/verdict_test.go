@@ -247,6 +247,10 @@ var verdictCases = []struct {
 		s.Dist(metric.TPOT).Stats.Mean = 14
 		s.Instruments = []metric.Instruments{{TPOTMillis: new(float64(11.4))}}
 	}, ""},
+	{"a few answers begin with half a character", func(s *metric.Summary) { s.Opening = &metric.Opening{Answers: 1, OffMillis: 12, OffShare: 0.01} }, "first-token NOTE"},
+	{"answers that are announced", func(s *metric.Summary) {
+		s.Opening = &metric.Opening{Answers: 98, OffMillis: 50.2, OffShare: 0.99}
+	}, "first-token DEGRADED"},
 	{"some answers came whole", func(s *metric.Summary) { s.Buffering = metric.Buffering{Answers: 100, Held: 6} }, "buffered DEGRADED"},
 	{"a proxy that buffers", func(s *metric.Summary) {
 		s.Buffering = metric.Buffering{Answers: 100, Held: 100}

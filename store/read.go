@@ -211,8 +211,8 @@ func checkTimes(r *tacho.Record) error {
 			return errFar
 		}
 	}
-	for i := range r.Events {
-		if r.Events[i].At.Abs() > maxTime {
+	for e := range r.Arrivals() {
+		if e.At.Abs() > maxTime {
 			return errFar
 		}
 	}

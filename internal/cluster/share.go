@@ -216,8 +216,8 @@ func (s *share) correctClock(r *tacho.Record, by time.Duration) {
 			*t += by
 		}
 	}
-	for i := range r.Events {
-		r.Events[i].At += by
+	for e := range r.Arrivals() {
+		e.At += by
 	}
 	r.ClockMoved = by
 	if by.Abs() > s.clockMoved.Abs() {

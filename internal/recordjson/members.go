@@ -55,7 +55,8 @@ var recordMembers = members[tacho.Record]{
 	number("sent_ns", func(r *tacho.Record) *time.Duration { return &r.Sent }),
 	number("wrote_ns", func(r *tacho.Record) *time.Duration { return &r.Wrote }),
 	number("head_ns", func(r *tacho.Record) *time.Duration { return &r.Head }),
-	{name: "events", set: readEvents, put: func(b []byte, r *tacho.Record) ([]byte, error) { return Events(r.Events).append(b), nil }},
+	columnsOf("opening", func(r *tacho.Record) *tacho.Events { return &r.Opening }).omitEmpty(),
+	columnsOf("events", func(r *tacho.Record) *tacho.Events { return &r.Events }),
 	number("end_ns", func(r *tacho.Record) *time.Duration { return &r.End }),
 	{name: "clock", set: readClock, put: func(b []byte, r *tacho.Record) ([]byte, error) { return appendText(b, r.Clock.String()) }},
 	number("fell_back", func(r *tacho.Record) *int { return &r.FellBack }).omitEmpty(),
@@ -284,7 +285,15 @@ func byJSON[O any](name string, of func(*O) any, empty func(*O) bool) member[O] 
 	}
 }
 
-func readEvents(r *tacho.Record, value []byte) bool { return (*Events)(&r.Events).read(value) == nil }
+// columnsOf returns a member of token times.
+func columnsOf(name string, of func(*tacho.Record) *tacho.Events) member[tacho.Record] {
+	return member[tacho.Record]{
+		name:  name,
+		set:   func(r *tacho.Record, value []byte) bool { return (*Events)(of(r)).read(value) == nil },
+		put:   func(b []byte, r *tacho.Record) ([]byte, error) { return Events(*of(r)).append(b), nil },
+		empty: func(r *tacho.Record) bool { return len(*of(r)) == 0 },
+	}
+}
 
 func readClock(r *tacho.Record, value []byte) bool {
 	text, ok := unquoted(value)

@@ -290,12 +290,13 @@ func decode(line []byte, r *tacho.Record, taken Events) error {
 	all := struct {
 		*tacho.Record
 		// These fields hide the fields of the record.
-		Labels Labels  `json:"labels"`
-		Clock  Clock   `json:"clock"`
-		Events standIn `json:"events"`
-	}{r, Labels(r.Labels), Clock(r.Clock), standIn{Events(r.Events), taken}}
+		Labels  Labels  `json:"labels"`
+		Clock   Clock   `json:"clock"`
+		Opening Events  `json:"opening"`
+		Events  standIn `json:"events"`
+	}{r, Labels(r.Labels), Clock(r.Clock), Events(r.Opening), standIn{Events(r.Events), taken}}
 	err := json.Unmarshal(line, &all)
-	r.Labels, r.Clock, r.Events = tacho.Labels(all.Labels), tacho.Clock(all.Clock), tacho.Events(all.Events.Events)
+	r.Labels, r.Clock, r.Opening, r.Events = tacho.Labels(all.Labels), tacho.Clock(all.Clock), tacho.Events(all.Opening), tacho.Events(all.Events.Events)
 	return err
 }
 

@@ -119,7 +119,7 @@ func hostileRecord(events tacho.Events) *tacho.Record {
 		Session: 3, ID: trap, Text: trap + "\n", Labels: tacho.Labels{{Key: trap, Value: trap}, {Key: `events`, Value: `{}`}, {Key: `a"events`, Value: "b"}},
 		Timeline: tacho.NewTimeline(5), Failure: &tacho.Failure{Cause: tacho.Reset, Message: trap}, Usage: &tacho.Usage{Prompt: 9},
 	}
-	r.Events = events
+	r.Opening, r.Events = events, events
 	return r
 }
 

@@ -87,9 +87,8 @@ func (f Speed) record(r *tacho.Record) *tacho.Record {
 	} {
 		*at = f.Stretch(*at)
 	}
-	out.Events = slices.Clone(r.Events)
-	for i := range out.Events {
-		e := &out.Events[i]
+	out.Opening, out.Events = slices.Clone(r.Opening), slices.Clone(r.Events)
+	for e := range out.Arrivals() {
 		e.At = f.Stretch(e.At)
 		e.ReadLag = int32(min(float64(e.ReadLag)*float64(f), 1<<31-1))
 	}

@@ -36,7 +36,7 @@ type OpenAIDelta struct {
 	Text     []byte     // all generated text, of any kind
 	Content  []byte     // the part of Text that belongs to the answer
 	Blank    bool       // the chunk contains an empty text: half a character, or the token that ends the answer
-	TokenIDs int        // number of token ids, if the server sends them
+	TokenIDs int        // number of token ids, otherwise of log probabilities, if the server sends them
 	Finish   []byte     // finish reason, empty if not finished
 	Usage    OpenAICounts
 	HasUsage bool
@@ -48,6 +48,7 @@ type OpenAIDelta struct {
 	scan    jsonscan.Scanner
 	blank   bool   // the chunk contains an empty text
 	role    bool   // the chunk contains a role, which precedes all generated text
+	logged  int    // number of log probabilities
 	thought bool   // the current choice contained its reasoning, which some servers send under two names
 	object  []byte // value of the object member, the type of the chunk
 	message []byte // message outside the error member
@@ -98,7 +99,7 @@ func (d *OpenAIDelta) similar(chunk []byte) bool {
 func (d *OpenAIDelta) decode(chunk []byte) error {
 	d.Choices, d.Kind, d.Text, d.TokenIDs = 0, OpenAINoToken, d.Text[:0], 0
 	d.Content = d.Content[:0]
-	d.Blank, d.blank, d.role = false, false, false
+	d.Blank, d.blank, d.role, d.logged = false, false, false, 0
 	d.Finish, d.Usage, d.HasUsage = d.Finish[:0], OpenAICounts{}, false
 	d.Error, d.Failed = d.Error[:0], false
 	d.Timings, d.Timed = OpenAITimings{}, false
@@ -107,6 +108,9 @@ func (d *OpenAIDelta) decode(chunk []byte) error {
 		return err
 	}
 	d.Blank = d.blank && !d.role && len(d.Text) == 0
+	if d.TokenIDs == 0 {
+		d.TokenIDs = d.logged
+	}
 	if !d.Failed && string(d.object) == "error" { // TensorRT-LLM sends no error member
 		d.Failed, d.Error = true, append(d.Error, d.message...)
 	}
@@ -165,6 +169,15 @@ func (d *OpenAIDelta) choiceMember(key []byte) {
 		}
 	case "token_ids", "output_ids": // LMDeploy sends output_ids
 		d.TokenIDs += s.Len()
+	case "logprobs":
+		s.Object(d.logprobs)
+	}
+}
+
+// logprobs counts the tokens with log probabilities: "tokens" of completions, "content" of chat.
+func (d *OpenAIDelta) logprobs(key []byte) {
+	if k := string(key); k == "tokens" || k == "content" {
+		d.logged += d.scan.Len()
 	}
 }
 
