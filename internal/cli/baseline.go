@@ -239,10 +239,10 @@ func completeBaseline(env *Env, runs cobra.CompletionFunc) cobra.CompletionFunc 
 	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		switch {
 		case len(args) == 0:
-			return fromList(func() []row { return bare(actionNames()) }, false)(cmd, args, typed)
+			return fromList(bare(actionNames), false)(cmd, args, typed)
 		case len(args) == 1 && args[0] != "list":
 			known, _ := readBaselines(runsDir(env)) // a damaged file has no names
-			return fromList(func() []row { return bare(slices.Sorted(maps.Keys(known))) }, false)(cmd, args, typed)
+			return fromList(bare(func() []string { return slices.Sorted(maps.Keys(known)) }), false)(cmd, args, typed)
 		case len(args) == 2 && args[0] == "set":
 			return runs(cmd, args, typed)
 		}

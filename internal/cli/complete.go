@@ -10,18 +10,46 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tacho-bench/tacho/backend"
 	"github.com/tacho-bench/tacho/internal/compare"
+	"github.com/tacho-bench/tacho/internal/spelling"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/report"
 	"github.com/tacho-bench/tacho/sim"
 	"github.com/tacho-bench/tacho/sim/step"
 	"github.com/tacho-bench/tacho/store"
+	"github.com/tacho-bench/tacho/workload"
 )
 
 // asksForWords reports whether a shell runs this command to complete a word.
 // Completions are registered only then, because cobra never frees them.
 func asksForWords(args []string) bool {
 	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
+}
+
+// addCompletion adds cobra's command that prints the script of a shell.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	cmd, _, err := root.Find([]string{"completion"})
+	if err != nil {
+		panic(err) // cobra has just added it
+	}
+	cmd.Short = "Print a script that completes commands, flags and values in a shell"
+	cmd.Example = `  source <(tacho completion bash)
+  tacho completion zsh > "${fpath[1]}/_tacho"
+  tacho completion fish | source`
+	var shells []string
+	for _, c := range cmd.Commands() {
+		shells = append(shells, c.Name())
+		c.Args = usersOwn(c.Args)
+	}
+	cmd.RunE = func(_ *cobra.Command, args []string) error { // without the name of a shell, which is a command
+		if len(args) == 0 {
+			return usage(fmt.Errorf("completion needs the name of a shell: %s", strings.Join(shells, ", ")))
+		}
+		return usage(spelling.Unknown("shell", args[0], shells))
+	}
+	cmd.Args = cobra.ArbitraryArgs
 }
 
 // completeWords registers completions for all flags with known values.
@@ -69,76 +97,70 @@ func completionOf(command string, f *pflag.Flag, runs cobra.CompletionFunc) cobr
 func wordsOf(command string, f *pflag.Flag) func() []row {
 	switch f.Name {
 	case "backend":
-		return backendRows
+		return rowsOf(backend.Kinds, func(k backend.Kind) row { return row{k.Name, k.Doc} })
 	case "dataset-name":
-		return datasetRows
+		return rowsOf(workload.Kinds, func(k workload.Kind) row { return row{k.Name, k.Doc} })
 	case "sim", "profile", engineFlag:
-		if command == "sim" && f.Name == engineFlag {
-			return func() []row { return bare(sim.Engines()) }
-		}
-		if f.Name == "profile" && command != "sim" {
+		switch {
+		case command == "sim" && f.Name == engineFlag:
+			return bare(sim.Engines)
+		case command != "sim" && f.Name == "profile":
 			return nil // a switch of the server
 		}
-		return profileRows
+		return rowsOf(step.Names(), func(name string) row {
+			p, err := step.Load(name)
+			if err != nil {
+				return row{name: name}
+			}
+			return row{name, p.Engine + ", " + p.Model}
+		})
 	case "fault":
-		return faultRows
+		return rowsOf(sim.FaultKinds, func(k sim.FaultKind) row { return row{k.Name + k.Args, k.About} })
 	case "format", "report":
-		return formatsOf(command)
+		switch command {
+		case "compare":
+			return rowsOf(report.ComparisonFormats, formatRow[compare.Comparison])
+		case "selfcheck":
+			return bare(func() []string { return checkFormats })
+		}
+		return rowsOf(report.Formats, formatRow[report.Report])
 	case "rows":
-		return func() []row { return bare(namesOf(report.RowKinds)) }
+		return bare(func() []string { return namesOf(report.RowKinds) })
 	case "report-style":
-		return func() []row { return bare(strings.Split(report.Names(report.Styles), ", ")) }
+		return rowsOf(report.Styles, func(s report.Style) row { return row{s.String(), s.Doc} })
 	case "dialect":
-		return func() []row { return bare(strings.Split(dialectNames(), ", ")) }
+		return bare(func() []string { return strings.Split(dialectNames(), ", ") })
 	case "percentile-metrics":
-		return func() []row { return bare(metric.SectionKeys()) }
+		return bare(metric.SectionKeys)
 	case "goodput", "slo", "fail-if":
-		return metricRows
+		return rowsOf(metric.All, func(m *metric.Metric) row { return row{m.Name, m.Title} })
 	case "quantities":
-		return func() []row { return bare(compare.Quantities) }
+		return bare(func() []string { return compare.Quantities })
 	case "align":
-		return func() []row { return bare(alignments) }
+		return bare(func() []string { return alignments })
 	case "find":
-		return func() []row { return bare(findKinds()) }
+		return bare(findKinds)
 	}
 	if o, ok := f.Value.(*option); ok && len(o.Words()) > 0 {
-		return func() []row { return bare(o.Words()) }
+		return bare(o.Words)
 	}
 	return nil
 }
 
-// formatsOf returns the formats of a command.
-func formatsOf(command string) func() []row {
-	switch command {
-	case "compare":
-		return func() []row { return formatRows(report.ComparisonFormats) }
-	case "selfcheck":
-		return func() []row { return bare(checkFormats) }
-	}
-	return func() []row { return formatRows(report.Formats) }
-}
-
-func profileRows() (out []row) {
-	for _, name := range step.Names() {
-		if p, err := step.Load(name); err == nil {
-			out = append(out, row{name, p.Engine + ", " + p.Model})
+func rowsOf[T any](list []T, of func(T) row) func() []row {
+	return func() (out []row) {
+		for _, item := range list {
+			out = append(out, of(item))
 		}
+		return out
 	}
-	return out
 }
 
-func metricRows() (out []row) {
-	for _, m := range metric.All {
-		out = append(out, row{m.Name, m.Title})
-	}
-	return out
-}
+func formatRow[T any](f report.FormatOf[T]) row { return row{f.Name, f.Doc} }
 
-func bare(words []string) (out []row) {
-	for _, w := range words {
-		out = append(out, row{name: w})
-	}
-	return out
+// bare returns words without descriptions.
+func bare(words func() []string) func() []row {
+	return func() []row { return rowsOf(words(), func(word string) row { return row{name: word} })() }
 }
 
 // namesOf returns the names of a list.
@@ -148,6 +170,14 @@ func namesOf[T fmt.Stringer](list []T) []string {
 		out[i] = item.String()
 	}
 	return out
+}
+
+// knownWord returns an error if word is not in words.
+func knownWord(what, word string, words []string) error {
+	if slices.Contains(words, word) {
+		return nil
+	}
+	return spelling.Unknown(what, word, words)
 }
 
 // fromList completes the last word of a comma-separated list. goesOn means that

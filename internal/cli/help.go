@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -10,19 +11,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/tacho-bench/tacho/backend"
 	"github.com/tacho-bench/tacho/internal/archive"
+	"github.com/tacho-bench/tacho/internal/termtext"
 	"github.com/tacho-bench/tacho/report"
-	"github.com/tacho-bench/tacho/sim"
-	"github.com/tacho-bench/tacho/workload"
 )
-
-// fewExamples is the number of examples in the short help.
-const fewExamples = 4
 
 const (
 	helpAllFlag = "help-all"
-	ownFlags    = "Flags" // group of flags that are not options of a plan
 	groupNote   = "group" // annotation with the group of an option
 	ownNote     = "own"
 )
@@ -38,23 +33,13 @@ var commonFlags = map[string]string{
 		"dataset-name dataset-path random-input-len random-output-len",
 	"sweep": "serve-cmd serve-param serve-shell plan dry-run backend model num-prompts request-rate max-concurrency max-seconds seed " +
 		"dataset-name dataset-path random-input-len random-output-len fail-if",
-	"init": "force base-url backend model api-key-file num-prompts request-rate max-concurrency max-seconds dataset-name dataset-path random-input-len random-output-len",
+	"init": "force base-url backend model api-key-file num-prompts request-rate max-concurrency max-seconds dataset-name dataset-path " +
+		"random-input-len random-output-len",
 	"data": "samples block-size write plan tokenizer num-prompts seed workload dataset-name dataset-path random-input-len random-output-len " +
 		"random-prefix-len random-range-ratio turns trace-window",
 }
 
-// A helpPage is the help of a command.
-type helpPage struct {
-	name     string // including the program's name
-	use      string
-	short    string
-	long     string
-	examples []string // examples
-	parts    []part
-	more     []string // sentences at the end
-}
-
-// A part is a list of flags, or of values for flags.
+// A part is a list of flags, of values for flags, or of commands.
 type part struct {
 	title string
 	rows  []row
@@ -63,41 +48,129 @@ type part struct {
 
 type row struct{ name, text string }
 
-// helpPageOf returns the help of a command, short or complete.
-func helpPageOf(cmd *cobra.Command, all bool) *helpPage {
-	s := &helpPage{name: cmd.CommandPath(), use: cmd.UseLine(), short: cmd.Short, parts: flagParts(cmd, all)}
-	if strings.Contains(cmd.Use, "flags") {
-		s.use = strings.TrimSuffix(s.use, " [flags]") // redundant
+// showHelp prints the help of a command at the width of the terminal, but at most 120 cells wide, because
+// longer lines are hard to read.
+func showHelp(env *Env, cmd *cobra.Command) error {
+	width := 80
+	if env.Width != nil {
+		width = max(40, min(env.Width(), 120))
 	}
-	for line := range strings.Lines(cmd.Example) {
-		if all || len(s.examples) < fewExamples {
-			s.examples = append(s.examples, strings.TrimSpace(line))
+	_, err := fmt.Fprint(env.Stdout, helpText(cmd, cmd.Flags().Changed(helpAllFlag), width))
+	return err
+}
+
+// helpText is the help of a command, short or complete. Examples come first, because most people look for a
+// similar one.
+func helpText(cmd *cobra.Command, all bool, width int) string {
+	var b strings.Builder
+	b.WriteString(wrapped(cmd.Short, width))
+	examples := strings.Split(strings.TrimSpace(cmd.Example), "\n")
+	if !all {
+		examples = examples[:min(len(examples), 4)]
+	}
+	if cmd.Example != "" {
+		b.WriteString("\nExamples:\n")
+		for _, line := range examples {
+			b.WriteString(wrapCommand(strings.TrimSpace(line), width))
 		}
 	}
-	for _, p := range append(commandPart(cmd), kindParts(cmd.Name(), s.parts)...) {
-		p.brief = p.brief && !all
-		s.parts = append(s.parts, p)
+	use := cmd.UseLine()
+	if strings.Contains(cmd.Use, "flags") {
+		use = strings.TrimSuffix(use, " [flags]") // redundant
 	}
+	b.WriteString("\nUsage:\n" + wrapped("  "+use, width))
+	parts := slices.Concat(flagParts(cmd, all), commandPart(cmd), valueParts(cmd, all))
+	last := "More flags, details, variables and exit codes: " + cmd.CommandPath() + " --" + helpAllFlag
 	if all {
-		s.long = cmp.Or(cmd.Long, cmd.Short+".")
-		s.parts = append(s.parts, exitPart())
-		s.more = []string{environmentDoc}
-		return s
+		b.WriteString("\n" + wrapped(cmp.Or(cmd.Long, cmd.Short+"."), width))
+		parts, last = append(parts, exitPart()), environmentDoc
 	}
-	s.more = []string{fmt.Sprintf("More flags, details, variables and exit codes: %s --%s", s.name, helpAllFlag)}
-	return s
+	column := 0 // of the descriptions
+	for _, p := range parts {
+		for _, r := range p.rows {
+			if n := len(r.name) + 4; n <= 32 && width >= 64 && !p.brief { // longer names have their description behind them
+				column = max(column, n)
+			}
+		}
+	}
+	for _, p := range parts {
+		b.WriteString("\n" + p.text(column, width))
+	}
+	return b.String() + "\n" + wrapped(last, width)
+}
+
+// text formats the part as a table with descriptions at a column, or as a list of names.
+func (p *part) text(column, width int) string {
+	var names []string
+	lines := []string{p.title + ":"}
+	for _, r := range p.rows {
+		names = append(names, r.name)
+		if !p.brief {
+			head := fmt.Sprintf("  %-*s  ", column-4, r.name)
+			lines = append(lines, termtext.Hang(head, r.text, strings.Repeat(" ", max(column, 6)), width)...)
+		}
+	}
+	if p.brief {
+		lines = append(lines, termtext.Hang("  ", strings.Join(names, ", "), "  ", width)...)
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// paragraph matches the end of a line that continues on the next one. Indented lines stay lines.
+var paragraph = regexp.MustCompile(`([^\n])\n([^\s])`)
+
+// wrapped wraps the paragraphs of a text at a width.
+func wrapped(text string, width int) string {
+	var out []string
+	for line := range strings.SplitSeq(paragraph.ReplaceAllString(strings.TrimRight(text, "\n"), "$1 $2"), "\n") {
+		words := strings.TrimLeft(line, " \t")
+		indent := line[:len(line)-len(words)]
+		out = append(out, termtext.Hang(indent, words, indent, width)...)
+	}
+	return strings.Join(out, "\n") + "\n"
+}
+
+// wrapCommand breaks a command before flags with backslashes, so that a shell
+// can still read it.
+func wrapCommand(command string, width int) string {
+	var b strings.Builder
+	line := "  "
+	for _, piece := range pieces(command) {
+		if len(line)+len(piece)+2 > width && strings.TrimSpace(line) != "" {
+			b.WriteString(strings.TrimRight(line, " ") + " \\\n")
+			line = "      "
+		}
+		line += piece + " "
+	}
+	return b.String() + strings.TrimRight(line, " ") + "\n"
+}
+
+// pieces splits a command into flags with their values. Quoted text is not
+// split.
+func pieces(command string) (out []string) {
+	from, quote := 0, rune(0)
+	for i, r := range command {
+		switch {
+		case quote == r:
+			quote = 0
+		case quote == 0 && (r == '"' || r == '\''):
+			quote = r
+		case quote == 0 && r == ' ' && strings.HasPrefix(command[i+1:], "-"):
+			out, from = append(out, command[from:i]), i+1
+		}
+	}
+	return append(out, command[from:])
 }
 
 // flagParts returns the flags of a command by group.
 func flagParts(cmd *cobra.Command, all bool) []part {
-	cmd.InitDefaultHelpFlag() // also merges flags of the parents
-	chosen := strings.Fields(commonFlags[cmd.Name()])
-	parts := []part{{title: ownFlags}} // flags of the command first
+	cmd.InitDefaultHelpFlag()         // also merges flags of the parents
+	parts := []part{{title: "Flags"}} // flags that are not options of a plan come first
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || !all && (len(chosen) > 0 && !slices.Contains(chosen, f.Name) || f.Name == "help" || f.Name == helpAllFlag) {
+		if !isShown(cmd, f, all) {
 			return
 		}
-		group := cmp.Or(noted(f, groupNote), ownFlags)
+		group := cmp.Or(noted(f, groupNote), parts[0].title)
 		at := slices.IndexFunc(parts, func(p part) bool { return p.title == group })
 		if at < 0 {
 			at, parts = len(parts), append(parts, part{title: group})
@@ -107,22 +180,34 @@ func flagParts(cmd *cobra.Command, all bool) []part {
 	return slices.DeleteFunc(parts, func(p part) bool { return len(p.rows) == 0 })
 }
 
+// isShown reports whether the help of a command has a flag.
+func isShown(cmd *cobra.Command, f *pflag.Flag, all bool) bool {
+	if f == nil || f.Hidden || all {
+		return f != nil && !f.Hidden
+	}
+	chosen := strings.Fields(commonFlags[cmd.Name()])
+	return (len(chosen) == 0 || slices.Contains(chosen, f.Name)) && f.Name != "help" && f.Name != helpAllFlag
+}
+
 // noted returns an annotation of a flag.
 func noted(f *pflag.Flag, key string) string { return strings.Join(f.Annotations[key], "") }
+
+// firstClause matches the text before the first semicolon outside parentheses.
+var firstClause = regexp.MustCompile(`^(?:[^;(]|\([^)]*\))*`)
 
 // flagRow describes a flag with the first clause of its help, or all of it.
 func flagRow(f *pflag.Flag, all bool) row {
 	r := row{"--" + f.Name, f.Usage}
-	if name := valueName(f); name != "" {
-		r.name += " " + name
+	if f.NoOptDefVal == "" {
+		r.name += " " + valueName(f)
 	}
 	if !all {
-		r.text = firstClause(r.text)
+		r.text = firstClause.FindString(r.text)
 	}
 	if all && noted(f, ownNote) != "" {
 		r.name = "+ " + r.name
 	}
-	if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" && f.DefValue != "0" && f.DefValue != "0s" {
+	if !slices.Contains([]string{"", "false", "[]", "0", "0s"}, f.DefValue) {
 		standard := f.DefValue
 		if d, err := time.ParseDuration(standard); err == nil && f.Value.Type() == "duration" {
 			standard = shortDuration(d)
@@ -132,53 +217,21 @@ func flagRow(f *pflag.Flag, all bool) row {
 	return r
 }
 
-// firstClause returns the text before the first semicolon outside parentheses.
-func firstClause(text string) string {
-	open := 0
-	for i, c := range text {
-		switch c {
-		case '(':
-			open++
-		case ')':
-			open--
-		case ';':
-			if open == 0 {
-				return text[:i]
-			}
-		}
-	}
-	return text
-}
-
-// valueName returns the placeholder for a flag's value, or nothing for a
-// switch.
+// valueName returns the placeholder for a flag's value.
 func valueName(f *pflag.Flag) string {
-	if f.NoOptDefVal != "" {
-		return ""
-	}
 	kind := f.Value.Type()
 	if o, ok := f.Value.(*option); ok {
 		kind = strings.TrimLeft(fmt.Sprintf("%T", o.Value), "*")
 	}
-	switch {
-	case strings.HasSuffix(f.Name, "-url"):
+	switch name := f.Name[strings.LastIndexByte(f.Name, '-')+1:]; {
+	case name == "url" && name != f.Name:
 		return "URL"
-	case strings.HasSuffix(f.Name, "-dir"), strings.HasSuffix(f.Name, "-path"), strings.HasSuffix(f.Name, "-file"):
+	case slices.Contains([]string{"dir", "path", "file"}, name) && name != f.Name:
 		return "PATH"
 	}
-	switch kind {
-	case "int", "uint64", "uint":
-		return "N"
-	case "float64":
-		return "X"
-	case "plan.Seconds":
-		return "SECONDS"
-	case "duration":
-		return "TIME"
-	case "plan.JSONObject":
-		return "JSON"
-	}
-	return "VALUE"
+	return cmp.Or(map[string]string{
+		"int": "N", "uint64": "N", "uint": "N", "float64": "X", "plan.Seconds": "SECONDS", "duration": "TIME", "plan.JSONObject": "JSON",
+	}[kind], "VALUE")
 }
 
 // commandPart returns the subcommands of a command.
@@ -195,63 +248,18 @@ func commandPart(cmd *cobra.Command) []part {
 	return []part{p}
 }
 
-// kindParts returns the values of flags shown in the help.
-func kindParts(command string, flags []part) (out []part) {
-	kinds := func(title string, rows []row) part { return part{title, rows, true} }
-	for _, list := range []struct {
-		flag string
-		kind part
-	}{{"--backend ", kinds("Backends", backendRows())}, {"--dataset-name ", kinds("Datasets", datasetRows())}} {
-		names := func(r row) bool { return strings.HasPrefix(r.name, list.flag) }
-		if slices.ContainsFunc(flags, func(p part) bool { return slices.ContainsFunc(p.rows, names) }) {
-			out = append(out, list.kind)
+// valueParts lists the values of flags that the help shows.
+func valueParts(cmd *cobra.Command, all bool) (out []part) {
+	for _, list := range []struct{ flag, title string }{
+		{"backend", "Backends"}, {"dataset-name", "Datasets"}, {"fault", "Faults"}, {"format", "Formats"}, {"report-style", "Report styles"},
+	} {
+		if f := cmd.Flags().Lookup(list.flag); isShown(cmd, f, all) {
+			out = append(out, part{list.title, wordsOf(cmd.Name(), f)(), !all})
 		}
 	}
-	switch command {
-	case "sim":
-		return []part{kinds("Faults", faultRows())}
-	case "report":
-		var results, styles []row
-		for _, k := range archive.Kinds {
-			results = append(results, row{k.Name, k.Doc})
-		}
-		for _, s := range report.Styles {
-			styles = append(styles, row{s.String(), s.Doc})
-		}
-		return []part{
-			kinds("Formats", formatRows(report.Formats)), kinds("Formats for a result of another tool", formatRows(report.FileFormats)),
-			kinds("Report styles", styles), kinds("Supported results", results),
-		}
-	case "compare":
-		return []part{kinds("Formats", formatRows(report.ComparisonFormats))}
-	}
-	return out
-}
-
-func backendRows() (out []row) {
-	for _, k := range backend.Kinds {
-		out = append(out, row{k.Name, k.Doc})
-	}
-	return out
-}
-
-func datasetRows() (out []row) {
-	for _, k := range workload.Kinds {
-		out = append(out, row{k.Name, k.Doc})
-	}
-	return out
-}
-
-func faultRows() (out []row) {
-	for _, k := range sim.FaultKinds {
-		out = append(out, row{k.Name + k.Args, k.About})
-	}
-	return out
-}
-
-func formatRows[T any](formats []report.FormatOf[T]) (out []row) {
-	for _, f := range formats {
-		out = append(out, row{f.Name, f.Doc})
+	if cmd.Name() == "report" {
+		out = append(out, part{"Formats for a result of another tool", rowsOf(report.FileFormats, formatRow[report.File])(), !all},
+			part{"Supported results", rowsOf(archive.Kinds, func(k archive.Kind) row { return row{k.Name, k.Doc} })(), !all})
 	}
 	return out
 }
@@ -264,8 +272,7 @@ func helpCommand(env *Env) *cobra.Command {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			names := func() []row { return commandPart(cmd.Root())[0].rows }
-			return fromList(names, false)(cmd, args, typed)
+			return fromList(func() []row { return commandPart(cmd.Root())[0].rows }, false)(cmd, args, typed)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
@@ -275,20 +282,4 @@ func helpCommand(env *Env) *cobra.Command {
 			return showHelp(env, about)
 		},
 	}
-}
-
-// showHelp prints the help of a command at the width of the terminal.
-func showHelp(env *Env, cmd *cobra.Command) error {
-	all := cmd.Flags().Changed(helpAllFlag)
-	_, err := fmt.Fprint(env.Stdout, helpPageOf(cmd, all).text(helpWidth(env)))
-	return err
-}
-
-// helpWidth returns the width of help. It is limited, because long lines are
-// hard to read.
-func helpWidth(env *Env) int {
-	if env.Width == nil {
-		return 80
-	}
-	return max(40, min(env.Width(), 120))
 }

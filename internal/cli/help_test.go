@@ -247,7 +247,7 @@ func TestManPages(t *testing.T) {
 		}
 		command := strings.Fields(strings.ReplaceAll(name, "-", " "))[1:]
 		for _, flag := range flagsOf(helpOf(t, 80, append(command, "--help-all")...)) {
-			if !strings.Contains(string(b), strings.ReplaceAll(flag, "-", `\-`)) {
+			if !strings.Contains(string(b), strings.ReplaceAll(flag, "-", `\-`)+`\fP`) {
 				t.Errorf("%s has no %s", name, flag)
 			}
 		}

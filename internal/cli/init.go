@@ -16,6 +16,7 @@ import (
 
 	"github.com/tacho-bench/tacho/backend"
 	"github.com/tacho-bench/tacho/internal/run"
+	"github.com/tacho-bench/tacho/internal/termtext"
 	"github.com/tacho-bench/tacho/plan"
 )
 
@@ -202,7 +203,7 @@ func planWithComments(p plan.Plan, about *serverAbout, path string) (string, err
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Benchmark plan. Run it with tacho bench --plan %s\n", path)
 	b.WriteString("# Flags and environment variables override this file. tacho bench --help-all lists all options.\n#\n")
-	for _, line := range wrap(about.String(), 100) {
+	for _, line := range termtext.Wrap(about.String(), 100) {
 		b.WriteString("# " + line + "\n")
 	}
 	for line := range strings.Lines(string(text)) {

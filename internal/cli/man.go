@@ -1,12 +1,17 @@
 package cli
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
 )
 
 func newMan(env *Env) *cobra.Command {
@@ -25,90 +30,50 @@ tacho-bench" finds it.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			pages := manPages(cmd.Root())
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return err
 			}
-			for name, text := range pages {
-				if err := os.WriteFile(filepath.Join(args[0], name), []byte(text), 0o644); err != nil { //nolint:gosec // everybody may read it
+			root := cmd.Root()
+			root.DisableAutoGenTag = true
+			for _, c := range append(root.Commands(), root) {
+				c.Long = manDescription(c)
+				c.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = markdown.Replace(f.Usage) })
+			}
+			for _, c := range append(root.Commands(), root) {
+				var page bytes.Buffer
+				if c.Hidden {
+					continue
+				}
+				if err := doc.GenMan(c, &doc.GenManHeader{Source: "tacho", Manual: "tacho"}, &page); err != nil {
+					return err
+				}
+				path := filepath.Join(args[0], strings.ReplaceAll(c.CommandPath(), " ", "-")+".1")
+				text := flagName.ReplaceAllFunc(page.Bytes(), func(name []byte) []byte { return bytes.ReplaceAll(name, []byte("-"), []byte(`\-`)) })
+				if err := os.WriteFile(path, text, 0o644); err != nil { //nolint:gosec // everybody may read it
 					return err
 				}
 			}
-			_, err := fmt.Fprintf(env.Stdout, "%d pages in %s\n", len(pages), args[0])
+			_, err := fmt.Fprintf(env.Stdout, "%d pages in %s\n", len(root.Commands()), args[0])
 			return err
 		},
 	}
 }
 
-// manPages returns the pages by file name.
-func manPages(root *cobra.Command) map[string]string {
-	all := []*cobra.Command{root}
-	for _, c := range root.Commands() {
-		if c.IsAvailableCommand() {
-			all = append(all, c)
-		}
-	}
-	var names []string
-	for _, c := range all {
-		names = append(names, manName(c))
-	}
-	pages := map[string]string{}
-	for i, c := range all {
-		pages[names[i]+".1"] = helpPageOf(c, true).roff(names[i], names)
-	}
-	return pages
-}
+// flagName matches a flag in a page. An unescaped - may become a hyphen, which a shell does not read.
+var flagName = regexp.MustCompile(`--[a-z0-9-]+`)
 
-func manName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
+// markdown escapes text for cobra, which writes a page as Markdown first.
+var markdown = strings.NewReplacer(`\`, `\\`, "*", `\*`, "_", `\_`, "<", `\<`, ">", `\>`, "[", `\[`, "]", `\]`, "`", "\\`")
 
-// roff formats the help as a manual page.
-func (s *helpPage) roff(name string, others []string) string {
+// manDescription is the description of a command with the values of its flags, exit codes and variables.
+func manDescription(cmd *cobra.Command) string {
 	var b strings.Builder
-	section := func(title string) { fmt.Fprintf(&b, ".SH %s\n", strings.ToUpper(title)) }
-	fmt.Fprintf(&b, ".TH %s 1 \"\" tacho\n", strings.ToUpper(name))
-	section("Name")
-	fmt.Fprintf(&b, "%s \\- %s\n", name, escaped(s.short))
-	section("Synopsis")
-	fmt.Fprintf(&b, ".B %s\n", escaped(s.use))
-	section("Examples")
-	for _, try := range s.examples {
-		fmt.Fprintf(&b, ".PP\n.nf\n%s\n.fi\n", escaped(strings.TrimRight(wrapCommand(try, 78), "\n")))
-	}
-	section("Description")
-	for line := range strings.SplitSeq(s.long, "\n") {
-		switch {
-		case line == "":
-			b.WriteString(".PP\n")
-		case line[0] == ' ':
-			fmt.Fprintf(&b, ".br\n%s\n", escaped(strings.TrimSpace(line)))
-		default:
-			fmt.Fprintln(&b, escaped(line))
-		}
-	}
-	for _, p := range s.parts {
-		section(p.title)
+	b.WriteString(markdown.Replace(cmp.Or(cmd.Long, cmd.Short+".")))
+	for _, p := range append(valueParts(cmd, true), exitPart()) {
+		fmt.Fprintf(&b, "\n\n# %s\n", strings.ToUpper(p.title))
 		for _, r := range p.rows {
-			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", escaped(r.name), escaped(r.text))
+			fmt.Fprintf(&b, "**%s**\n\t%s\n\n", markdown.Replace(r.name), markdown.Replace(r.text))
 		}
 	}
-	for _, line := range s.more {
-		section("Environment")
-		fmt.Fprintln(&b, escaped(line))
-	}
-	section("See also")
-	fmt.Fprintln(&b, escaped(strings.Join(others, "(1), ")+"(1)"))
-	return b.String()
-}
-
-// escaped escapes text for roff.
-func escaped(text string) string {
-	text = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(text)
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
-			b.WriteString(`\&`) // otherwise roff reads a request
-		}
-		b.WriteString(line)
-	}
-	return b.String()
+	return b.String() + "\n\n# ENVIRONMENT\n" + markdown.Replace(environmentDoc)
 }

@@ -100,7 +100,7 @@ func (e *exitError) Unwrap() error { return e.err }
 func usage(err error) error { return &exitError{exitUsage, err} }
 
 // commands are all commands of the program.
-var commands = []func(*Env) *cobra.Command{newBench, newInit, newFind, newSweep, newGuard, newPredict, newFit, newData, newSim, newAgent, newKeys, newReport, newOpen, newCompare, newBaseline, newUI, newMetrics, newSelfcheck, newCompletion, newMan, newVersion}
+var commands = []func(*Env) *cobra.Command{newBench, newInit, newFind, newSweep, newGuard, newPredict, newFit, newData, newSim, newAgent, newKeys, newReport, newOpen, newCompare, newBaseline, newUI, newMetrics, newSelfcheck, newMan, newVersion}
 
 // Main runs the program and returns its exit code.
 func Main(process *Env) int {
@@ -184,6 +184,7 @@ throughput and goodput, with a verdict on its own measurement.`,
 		}
 		root.AddCommand(cmd)
 	}
+	addCompletion(root)
 	return root
 }
 
