@@ -38,7 +38,7 @@ func TestUnsentCountsEverythingPlanned(t *testing.T) {
 		{"the user ended a closed loop limited by time", plain(300, func(c *metric.Config) { c.EndedEarlyS = 3 }), 0, 0, "the user ended this level after 3.0 s: run"},
 		{"interrupted", plain(300, func(c *metric.Config) { c.Planned, c.Interrupted = 600, true }), 600, 50, "before its plan was complete, and 300 of 600 planned requests were never sent (50 %)"},
 		{"interrupted, limited by time", plain(300, func(c *metric.Config) { c.Interrupted = true }), 0, 0, "before its plan was complete: let"},
-		{"refused turns", talks(59, metric.Sessions{Begun: 20, CutShort: 10, Unsent: 21, Refused: 21}, func(c *metric.Config) { c.Planned = 20 }), 80, 26.25, "21 of 80 planned turns were never sent (26.3 %)"},
+		{"refused turns", talks(59, metric.Sessions{Begun: 20, CutShort: 10, Unsent: 21, Refused: 21}, func(c *metric.Config) { c.Planned = 20 }), 80, 26.25, "21 of 80 planned turns were never sent (26.2 %)"},
 		{"turns after the end of the time", talks(59, metric.Sessions{Begun: 20, CutShort: 10, Unsent: 21}, func(*metric.Config) {}), 59, 0, ""},
 		{"conversations that never began", talks(40, metric.Sessions{Begun: 10, Completed: 10}, func(c *metric.Config) { c.Planned, c.Unsent = 20, 10 }), 80, 50, "40 of 80 due requests"},
 		{"conversations that the user ended", talks(38, metric.Sessions{Begun: 10, Completed: 9, Unsent: 2}, func(c *metric.Config) { c.Planned, c.EndedEarlyS = 20, 9 }), 80, 52.5, "42 of 80 planned requests"},

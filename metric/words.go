@@ -3,18 +3,32 @@ package metric
 import (
 	"math"
 	"strconv"
+	"strings"
 )
 
-// Brief formats a number with at most three significant digits, and two decimals.
+// Unknown is printed in place of a number that is not known.
+const Unknown = "n/a"
+
+// Brief formats a number for people, with three significant digits and all digits before the point.
 func Brief(v float64) string {
-	if math.IsInf(v, 1) {
-		return "inf"
+	switch a := math.Abs(v); {
+	case math.IsNaN(v):
+		return Unknown
+	case math.IsInf(v, 0):
+		return strings.TrimPrefix(strings.ToLower(strconv.FormatFloat(v, 'f', -1, 64)), "+")
+	case a >= 99.95 && a < 1e9:
+		return Integer(int(math.Round(v)))
 	}
-	if v >= 10_000 {
-		return Brief(v/1000) + "k"
+	return strconv.FormatFloat(v, 'g', 3, 64)
+}
+
+// Integer formats an integer with commas between thousands.
+func Integer(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
 	}
-	scale := math.Pow(10, max(2-math.Floor(math.Log10(max(v, 1))), 0))
-	return strconv.FormatFloat(math.Round(v*scale)/scale, 'f', -1, 64)
+	return text
 }
 
 // Percent formats a share like Brief.
@@ -27,7 +41,7 @@ func Percent(share float64) string {
 
 // Duration formats a time in milliseconds or seconds like Brief.
 func Duration(millis float64) string {
-	if millis >= 1000 {
+	if math.Abs(millis) >= 999.5 && !math.IsInf(millis, 0) {
 		return Brief(millis/1000) + " s"
 	}
 	return Brief(millis) + " ms"

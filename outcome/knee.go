@@ -2,6 +2,7 @@ package outcome
 
 import (
 	"cmp"
+	"math"
 	"regexp"
 	"slices"
 
@@ -23,8 +24,9 @@ func (l *Level) Flags() (out Coordinates) {
 // loads are the options with more load at a larger value.
 var loads = []string{"request-rate", "max-concurrency", "num-prompts"}
 
-// Ladder returns the indices of levels by rising load, and the load of each. It returns nil if the
-// levels differ in more than one number, or have no throughput.
+// Ladder returns the indices of levels by rising load, and the load of each. An infinite rate is a burst
+// and has no place among the rates. Ladder returns nil if the levels differ in more than one number, or
+// have no throughput.
 func Ladder(levels []Level) (places []int, option string, load []float64) {
 	value := make([]float64, len(levels))
 	for i := range levels {
@@ -34,12 +36,15 @@ func Ladder(levels []Level) (places []int, option string, load []float64) {
 			return nil, "", nil
 		}
 		v, number := found[0].Number()
-		if !number || slices.Contains(value[:i], v) {
+		if !number || math.IsNaN(v) || slices.Contains(value[:i], v) {
 			return nil, "", nil
 		}
-		option, value[i], places = found[0].Name, v, append(places, i)
+		option, value[i] = found[0].Name, v
+		if !math.IsInf(v, 0) {
+			places = append(places, i)
+		}
 	}
-	if !slices.Contains(loads, option) || len(levels) < 2 {
+	if !slices.Contains(loads, option) || len(places) < 2 {
 		return nil, "", nil
 	}
 	slices.SortFunc(places, func(a, b int) int { return cmp.Compare(value[a], value[b]) })

@@ -2,6 +2,8 @@ package outcome
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/tacho-bench/tacho/metric"
@@ -43,6 +45,21 @@ func TestKnee(t *testing.T) {
 	} {
 		if good, next := Knee(c.levels); at(good) != c.good || at(next) != c.next {
 			t.Errorf("%s: %d and %d, want %d and %d", name, at(good), at(next), c.good, c.next)
+		}
+	}
+}
+
+// A rate that is no number has no place among the rates.
+func TestLadderLeavesOutInfinity(t *testing.T) {
+	for _, c := range []struct {
+		rates  []float64
+		places []int
+	}{
+		{[]float64{2, math.Inf(1)}, nil}, {[]float64{math.Inf(1), 4, 2}, []int{2, 1}}, {[]float64{2, 4, math.NaN()}, nil}, {[]float64{4, 2}, []int{1, 0}},
+	} {
+		places, _, load := Ladder(climbing(c.rates, []float64{1, 1, 1}))
+		if !slices.Equal(places, c.places) || slices.Contains(load, math.Inf(1)) {
+			t.Errorf("%v: levels %v, loads %v", c.rates, places, load)
 		}
 	}
 }

@@ -309,6 +309,9 @@ func signed(v float64, relative bool, first *float64) string {
 		return withSign(v, threeDigits(v))
 	}
 	share, decimals := 100*v/math.Abs(*first), 1
+	if !(math.Abs(share) < 1e9) {
+		return withSign(share, metric.Brief(share)) + "%"
+	}
 	if math.Abs(share) >= 99.95 {
 		decimals = 0
 	}
@@ -321,10 +324,10 @@ func withSign(v float64, text string) string {
 	if zero := strings.TrimPrefix(text, "-"); strings.Trim(zero, "0.") == "" {
 		return zero
 	}
-	if v < 0 {
-		return text
+	if v > 0 {
+		return "+" + text
 	}
-	return "+" + text
+	return text
 }
 
 // unmatchedLevels lists the levels of one side only.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/tacho-bench/tacho/metric"
@@ -83,7 +84,7 @@ func intervalFigures(s *metric.Summary) (figures []intervalFigure) {
 
 // settled writes the time span of the intervals and the throughput in it.
 func (p *printer) settled(s *metric.Settled) {
-	p.fact("Steady state (s):", fmt.Sprintf("%.2f to %.2f, %d requests; value (interval)", s.FromS, s.ToS, s.Requests))
+	p.fact("Steady state (s):", fmt.Sprintf("%s to %s, %d requests; value (interval)", fixed(&s.FromS), fixed(&s.ToS), s.Requests))
 	rate := func(label string, in *metric.Interval) {
 		switch {
 		case *in.Value == 0:
@@ -108,7 +109,7 @@ func intervalWords(in *metric.Interval, n int) string {
 	if in.Value != nil {
 		text = fixed(in.Value) + " (" + text + ")"
 	}
-	if rounded := fmt.Sprintf("%.0f", in.Effective); rounded != fmt.Sprint(n) {
+	if math.Round(in.Effective) != float64(n) {
 		text += ", " + effectiveOf(in, n)
 	}
 	return text
@@ -116,7 +117,7 @@ func intervalWords(in *metric.Interval, n int) string {
 
 // effectiveOf states the effective sample size of n values.
 func effectiveOf(in *metric.Interval, n int) string {
-	return fmt.Sprintf("effective sample size %.0f of %d", in.Effective, n)
+	return fmt.Sprintf("effective sample size %s of %d", metric.Brief(math.Round(in.Effective)), n)
 }
 
 // withInterval adds its interval to a column of a level.
@@ -145,6 +146,6 @@ func (p *printer) ranges(s *metric.Summary) {
 		p.fact("90 % ranges cover:", s.Config.RangesCover)
 	}
 	for _, r := range s.Config.Ranges {
-		p.fact(r.Name+":", fmt.Sprintf("%.2f (%.2f to %.2f)", r.Value, r.Low, r.High))
+		p.fact(r.Name+":", fixed(&r.Value)+" ("+fixed(&r.Low)+" to "+fixed(&r.High)+")")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"iter"
-	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -132,10 +131,7 @@ func statistic(name string, m *metric.Metric, of func(*metric.Stats) *float64) s
 		if stats == nil {
 			return nil
 		}
-		if v := of(stats); v != nil && !math.IsNaN(*v) {
-			return v
-		}
-		return nil
+		return of(stats)
 	})
 }
 

@@ -164,7 +164,7 @@ func TestEstimatesAreShown(t *testing.T) {
 	if err := text(&b, of(outcome.Level{Summary: a.Summary(metric.DefaultConfig())})); err != nil {
 		t.Fatal(err)
 	}
-	if want := "Percentile error bound (%):              0.006 for ttft, "; !strings.Contains(b.String(), want) {
+	if want := "Percentile error bound (%):              0.0061 for ttft, "; !strings.Contains(b.String(), want) {
 		t.Errorf("no %q in\n%s", want, b.String())
 	}
 }

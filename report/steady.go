@@ -20,19 +20,19 @@ func (p *printer) steady(s *metric.Summary) {
 		p.window(w)
 	}
 	if l := s.Steady.Little; l != nil {
-		p.detail("In flight measured/expected (Little):", fmt.Sprintf("%.2f / %.2f (%+.1f %%)", l.InFlight, l.InFlight*(1+l.Off), 100*l.Off))
+		p.detail("In flight measured/expected (Little):", fixed(&l.InFlight)+" / "+fixed(new(l.InFlight*(1+l.Off)))+" ("+signed(l.Off, true, new(1.0))+")")
 	}
 	if w := s.Steady.WarmUp; w != nil {
 		word := "slower"
 		if w.FirstMillis < w.RestMillis {
 			word = "faster"
 		}
-		p.fact("Warm-up:", fmt.Sprintf("the first %d requests were %s, mean %s %.2f ms, then %.2f ms", w.Requests, word, strings.ToUpper(w.Metric), w.FirstMillis, w.RestMillis))
+		p.fact("Warm-up:", fmt.Sprintf("the first %d requests were %s, mean %s %s ms, then %s ms", w.Requests, word, strings.ToUpper(w.Metric), fixed(&w.FirstMillis), fixed(&w.RestMillis)))
 	}
 }
 
 func (p *printer) window(w *metric.Window) {
-	text := fmt.Sprintf("%.2f to %.2f, %d requests (%.1f %%)", w.FromS, w.ToS, w.Requests, 100*w.Share)
+	text := fmt.Sprintf("%s to %s, %d requests (%s)", fixed(&w.FromS), fixed(&w.ToS), w.Requests, metric.Percent(w.Share))
 	if w.Least > 0 {
 		text += fmt.Sprintf(", at least %d in flight", w.Least)
 	}

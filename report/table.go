@@ -56,11 +56,10 @@ func (c *column) format(one cell) string {
 	return threeDigits(one.Number)
 }
 
-// threeDigits formats a number with three significant digits. A number from 1000 to a
-// billion keeps the digits before its point.
+// threeDigits formats a number like metric.Brief, but with all digits, for columns.
 func threeDigits(v float64) string {
-	if math.Abs(v) >= 1e9 {
-		return strconv.FormatFloat(v, 'g', 3, 64)
+	if !(math.Abs(v) < 1e9) {
+		return metric.Brief(v)
 	}
 	digits := 2
 	for _, bound := range []float64{9.995, 99.95} {
@@ -144,10 +143,10 @@ func optionalCount[T any](name string, of func(T) int) source[T] {
 	return source[T]{column{Name: name, Kind: wholeKind}, func(t T) cell { n := of(t); return cell{Number: float64(n), Known: n > 0} }}
 }
 
-// number is a column of numbers; nil means not measured.
+// number is a column of numbers. nil, NaN and infinities mean not measured.
 func number[T any](name string, of func(T) *float64) source[T] {
 	return source[T]{column{Name: name, Kind: numberKind}, func(t T) cell {
-		if v := of(t); v != nil {
+		if v := finite(of(t)); v != nil {
 			return cell{Number: *v, Known: true}
 		}
 		return cell{}

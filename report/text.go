@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +28,7 @@ var textFormat = Format{
 }
 
 // notMeasured is printed in place of a number that was not measured.
-const notMeasured = "n/a"
+const notMeasured = metric.Unknown
 
 func renderText(w io.Writer, r *Report) error {
 	style, err := styleNamed(r.Style)
@@ -185,7 +186,7 @@ func (p *printer) estimates(s *metric.Summary) {
 		names = append(names[:4], fmt.Sprintf("%d more", more))
 	}
 	if len(names) > 0 {
-		p.fact("Percentile error bound (%):", fmt.Sprintf("%.3f for %s (estimated, because there are too many values to keep)", 100*worst, strings.Join(names, ", ")))
+		p.fact("Percentile error bound (%):", fmt.Sprintf("%s for %s (estimated, because there are too many values to keep)", metric.Brief(100*worst), strings.Join(names, ", ")))
 	}
 }
 
@@ -249,8 +250,8 @@ func (p *printer) stalls(s *metric.Summary) {
 		return
 	}
 	gaps, threshold := s.Dist(metric.Stalls), cmp.Or(s.Config.StallMillis, metric.DefaultStallMillis)
-	p.fact(fmt.Sprintf("Stalls of more than %g ms:", threshold), fmt.Sprintf("%.0f in %d of %d requests, the longest %s ms",
-		gaps.Stats.Mean*float64(gaps.N), s.Stalled, gaps.N, fixed(&s.Dist(metric.LongestGap).Stats.Max)))
+	p.fact(fmt.Sprintf("Stalls of more than %g ms:", threshold), fmt.Sprintf("%s in %d of %d requests, the longest %s ms",
+		metric.Brief(math.Round(gaps.Stats.Mean*float64(gaps.N))), s.Stalled, gaps.N, fixed(&s.Dist(metric.LongestGap).Stats.Max)))
 }
 
 // cost writes the cost of tokens if the price is known.
@@ -399,7 +400,7 @@ func (p *printer) failures(s *metric.Summary) {
 		if f.Status != 0 {
 			cause += " " + strconv.Itoa(f.Status)
 		}
-		p.fact(cause+":", fmt.Sprintf("%d, first at %.2f s", f.Count, f.FirstS))
+		p.fact(cause+":", fmt.Sprintf("%d, first at %s s", f.Count, fixed(&f.FirstS)))
 		p.wrapped(margin, safe(f.Example), margin)
 	}
 	if s.Canceled > 0 {
@@ -499,8 +500,11 @@ func fromDue(s *metric.Summary, m *metric.Metric) string {
 }
 
 func fixed(v *float64) string {
-	if v == nil {
+	switch {
+	case v == nil:
 		return notMeasured
+	case !(math.Abs(*v) < 1e15):
+		return metric.Brief(*v)
 	}
 	return strconv.FormatFloat(*v, 'f', 2, 64)
 }

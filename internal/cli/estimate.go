@@ -9,6 +9,7 @@ import (
 
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/internal/search"
+	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/plan"
 )
 
@@ -39,7 +40,7 @@ func searchEstimate(s *search.Search, p *plan.Plan) string {
 		return fmt.Sprintf("Usually %d to %d probes, in %s (--budget).", steps.MinSteps, steps.MaxSteps, times[0])
 	}
 	for i := range times {
-		times[i] += " at a limit of " + search.Number(rates[i]) + " req/s"
+		times[i] += " at a limit of " + metric.Brief(rates[i]) + " req/s"
 	}
 	bound := "--budget bounds the time."
 	if s.Budget > 0 {

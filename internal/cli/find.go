@@ -301,7 +301,7 @@ func void(l *outcome.Level) string {
 
 // line describes a probe in one line.
 func (f *finding) line(r search.Result) string {
-	at := search.Number(r.Load) + " " + r.Kind.Unit()
+	at := metric.Brief(r.Load) + " " + r.Kind.Unit()
 	if r.Alone {
 		at = "concurrency 1"
 	}
@@ -408,8 +408,8 @@ func (f *finding) curves(l *search.Limit) []string {
 	if len(probes) < 3 {
 		return nil
 	}
-	served := &termtext.Plot{Title: "Throughput (req/s) by load", Name: "limit", Show: search.Number, ShowX: search.Number}
-	broken := &termtext.Plot{Title: goals[goal].Words() + " by load", Name: "limit", Show: goals[goal].Show, ShowX: search.Number}
+	served := &termtext.Plot{Title: "Throughput (req/s) by load", Name: "limit", Show: metric.Brief, ShowX: metric.Brief}
+	broken := &termtext.Plot{Title: goals[goal].Words() + " by load", Name: "limit", Show: goals[goal].Show, ShowX: metric.Brief}
 	if l.Decided {
 		served.Mark, broken.Mark = &l.Load, &l.Load
 	}
@@ -437,11 +437,11 @@ func (f *finding) table(l *search.Limit) error {
 	}
 	_, _ = fmt.Fprintln(w, strings.Join(append(head, "verdict", ""), "\t")) // Flush returns the error
 	for i, p := range l.Probes {
-		load := search.Number(p.Load)
+		load := metric.Brief(p.Load)
 		if p.Alone {
 			load = "alone"
 		}
-		row := []string{strconv.Itoa(i + 1), load, strconv.Itoa(p.Requests), search.Number(p.Seconds), search.Number(p.Served)}
+		row := []string{strconv.Itoa(i + 1), load, strconv.Itoa(p.Requests), metric.Brief(p.Seconds), metric.Brief(p.Served)}
 		for k, g := range f.search.Goals {
 			row = append(row, g.Show(p.Values[k]))
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tacho-bench/tacho/metric"
@@ -158,18 +157,18 @@ func (s *Search) sentence(l *Limit) string {
 	case !l.Decided:
 		return s.undecided(l)
 	case l.Missed == 0 && s.whyNotSent(l.Load) == "":
-		return fmt.Sprintf("Holds %s up to %s %s at least, the highest load that was tried.", l.SLO, number(l.Load), unit)
+		return fmt.Sprintf("Holds %s up to %s %s at least, the highest load that was tried.", l.SLO, metric.Brief(l.Load), unit)
 	}
-	out := fmt.Sprintf("Holds %s up to %s %s%s", l.SLO, number(l.Load), unit, l.bounds())
+	out := fmt.Sprintf("Holds %s up to %s %s%s", l.SLO, metric.Brief(l.Load), unit, l.bounds())
 	if why := s.whyNotSent(l.Load); why != "" {
 		return out + "; more could not be offered: " + why + "."
 	}
 	if l.Binding != "" {
-		out += fmt.Sprintf("; at %s %s breaks", number(l.Missed), l.Binding)
+		out += fmt.Sprintf("; at %s %s breaks", metric.Brief(l.Missed), l.Binding)
 	}
 	switch {
 	case s.overran(l) && l.Binding == "":
-		out += fmt.Sprintf("; at %s requests queue", number(l.Missed))
+		out += fmt.Sprintf("; at %s requests queue", metric.Brief(l.Missed))
 	case s.overran(l):
 		out += ", and requests queue"
 	}
@@ -180,11 +179,11 @@ func (s *Search) sentence(l *Limit) string {
 func (l *Limit) bounds() string {
 	switch {
 	case l.Low > 0 && l.High > 0:
-		return fmt.Sprintf(" (%s to %s)", number(l.Low), number(l.High))
+		return fmt.Sprintf(" (%s to %s)", metric.Brief(l.Low), metric.Brief(l.High))
 	case l.High > 0:
-		return fmt.Sprintf(" (at most %s)", number(l.High))
+		return fmt.Sprintf(" (at most %s)", metric.Brief(l.High))
 	case l.Low > 0:
-		return fmt.Sprintf(" (at least %s)", number(l.Low))
+		return fmt.Sprintf(" (at least %s)", metric.Brief(l.Low))
 	}
 	return ""
 }
@@ -194,21 +193,21 @@ func (s *Search) undecided(l *Limit) string {
 	unit := units[s.Kind]
 	if c, changed := s.drift(); changed {
 		return fmt.Sprintf("Undecided: the server became %s during the search: compare probe %d at %s %s with probe %d at %s.",
-			c.how, c.before.Number+1, number(c.before.Load), unit, c.after.Number+1, number(c.after.Load))
+			c.how, c.before.Number+1, metric.Brief(c.before.Load), unit, c.after.Number+1, metric.Brief(c.after.Load))
 	}
 	low, high := s.bracket()
 	why := s.whyNotSent(low)
 	switch {
 	case why != "" && low > 0:
-		return fmt.Sprintf("Undecided: more than %s %s could not be offered: %s.", number(low), unit, why)
+		return fmt.Sprintf("Undecided: more than %s %s could not be offered: %s.", metric.Brief(low), unit, why)
 	case l.Holds && l.Missed > 0:
-		return fmt.Sprintf("Undecided: the limit of %s is between %s and %s %s.", l.SLO, number(l.Load), number(l.Missed), unit)
+		return fmt.Sprintf("Undecided: the limit of %s is between %s and %s %s.", l.SLO, metric.Brief(l.Load), metric.Brief(l.Missed), unit)
 	case l.Holds:
-		return fmt.Sprintf("Undecided: %s holds at %s %s, and no higher load was measured for long enough.", l.SLO, number(l.Load), unit)
+		return fmt.Sprintf("Undecided: %s holds at %s %s, and no higher load was measured for long enough.", l.SLO, metric.Brief(l.Load), unit)
 	case low > 0 && high > 0:
-		return fmt.Sprintf("Undecided: %s seems to break between %s and %s %s, but no load was measured for long enough.", l.SLO, number(low), number(high), unit)
+		return fmt.Sprintf("Undecided: %s seems to break between %s and %s %s, but no load was measured for long enough.", l.SLO, metric.Brief(low), metric.Brief(high), unit)
 	case high > 0:
-		return fmt.Sprintf("Undecided: %s breaks at %s %s; no load was seen to hold.", l.SLO, number(high), unit)
+		return fmt.Sprintf("Undecided: %s breaks at %s %s; no load was seen to hold.", l.SLO, metric.Brief(high), unit)
 	}
 	return fmt.Sprintf("Undecided: no load was measured for long enough to judge %s.", l.SLO)
 }
@@ -241,7 +240,7 @@ func (s *Search) lowest() string {
 			least, have = r, true
 		}
 	}
-	at := number(least.Load) + " " + units[s.Kind]
+	at := metric.Brief(least.Load) + " " + units[s.Kind]
 	if least.Alone {
 		at = "one request at a time"
 	}
@@ -264,31 +263,15 @@ const (
 func (g Goal) Show(value float64) string {
 	switch {
 	case g.reportsShare():
-		return number(100*value) + " %"
+		return metric.Brief(100*value) + " %"
 	case value > infinite:
 		return "without end"
 	}
 	if g.Metric.Unit == metric.Millis && value >= 1000 {
-		return number(value/1000) + " s"
+		return metric.Brief(value/1000) + " s"
 	}
-	return number(value) + " " + string(g.Metric.Unit)
-}
-
-// number formats a value with three significant digits, and all digits before the point.
-func number(v float64) string {
-	digits := 0
-	for limit := 100.0; v < limit && digits < 3; limit /= 10 {
-		digits++
-	}
-	text := strconv.FormatFloat(v, 'f', digits, 64)
-	if strings.Contains(text, ".") {
-		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
-	}
-	return text
+	return metric.Brief(value) + " " + string(g.Metric.Unit)
 }
 
 // Unit returns the unit of a kind of load.
 func (k Kind) Unit() string { return units[k] }
-
-// Number formats a load or a value.
-func Number(v float64) string { return number(v) }

@@ -47,7 +47,7 @@ func (p Pen) Plot(c *Plot, wide, high int) []string {
 	top, bottom := c.Show(y.high), c.Show(y.low)
 	label := max(Width(top), Width(bottom))
 	columns, rows := wide-label-2, high-3
-	if columns < 8 || rows < 3 {
+	if columns < 8 || rows < 3 || math.IsInf(x.high-x.low, 0) || math.IsInf(y.high-y.low, 0) {
 		return nil
 	}
 	grid := make([][]rune, rows)
@@ -147,7 +147,7 @@ func (a *axis) position(v float64) float64 {
 	case a.high <= a.low:
 		return 0.5
 	case a.logs:
-		return math.Log(v/a.low) / math.Log(a.high/a.low)
+		return (math.Log(v) - math.Log(a.low)) / (math.Log(a.high) - math.Log(a.low))
 	}
 	return (v - a.low) / (a.high - a.low)
 }

@@ -237,10 +237,10 @@ func (k *climb) beyond(i int, before string) string {
 // gained returns by how much the throughput of a level exceeds the level before.
 func gained(before, s *metric.Summary) string {
 	percent := 100 * (s.Throughput.RequestsPerS/before.Throughput.RequestsPerS - 1)
-	if percent < 0.5 {
+	if !(percent >= 0.5) {
 		return "no"
 	}
-	return fmt.Sprintf("%.0f %%", percent)
+	return metric.Brief(math.Round(percent)) + " %"
 }
 
 // Mark returns the index in levels of the highest load within the goal, and the name of

@@ -224,7 +224,7 @@ func plural(n int, one string, many ...string) string {
 	case n == 1:
 		return "1 " + one
 	case len(many) > 0:
-		return integer(n) + " " + many[0]
+		return metric.Integer(n) + " " + many[0]
 	}
-	return integer(n) + " " + one + "s"
+	return metric.Integer(n) + " " + one + "s"
 }

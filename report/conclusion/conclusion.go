@@ -168,7 +168,7 @@ func nothing(levels []outcome.Level) string {
 // noSuccess is the sentence for a level without a successful request.
 func noSuccess(s *metric.Summary) string {
 	if s.Failed == 0 {
-		return fmt.Sprintf("None of %s requests had finished when the run was stopped.", integer(s.Requests))
+		return fmt.Sprintf("None of %s requests had finished when the run was stopped.", metric.Integer(s.Requests))
 	}
-	return fmt.Sprintf("None of %s requests succeeded.", integer(s.Requests))
+	return fmt.Sprintf("None of %s requests succeeded.", metric.Integer(s.Requests))
 }

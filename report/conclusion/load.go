@@ -10,7 +10,7 @@ import (
 // LoadOf names the load of a run in a few words: "1 to 6 req/s", "concurrency 8", "burst
 // of 200".
 func LoadOf(levels []outcome.Level) string {
-	if places, option, load := outcome.Ladder(levels); len(places) > 1 {
+	if places, option, load := outcome.Ladder(levels); len(places) > 1 && len(places) == len(levels) {
 		return loadOf(option, metric.Brief(load[0])+" to "+metric.Brief(load[len(load)-1]))
 	}
 	var names []string
@@ -33,13 +33,13 @@ func settingOf(l *outcome.Level) string {
 		words = append(words, loadOf("request-rate", metric.Brief(l.Rate)))
 	}
 	if l.Concurrency > 0 {
-		words = append(words, loadOf("max-concurrency", integer(l.Concurrency)))
+		words = append(words, loadOf("max-concurrency", metric.Integer(l.Concurrency)))
 	}
 	switch {
 	case len(words) > 0:
 		return strings.Join(words, ", ")
 	case l.Prompts > 0 && l.Name == "":
-		return loadOf("num-prompts", integer(l.Prompts))
+		return loadOf("num-prompts", metric.Integer(l.Prompts))
 	}
 	return named(l)
 }

@@ -215,6 +215,8 @@ func measured() []namedRun {
 		{"few requests, levels", users(func(_ int, l *load) { l.n = 10 }, 1, 2, 4)},
 		{"few requests, SLO", users(func(_ int, l *load) { l.n, l.slo = 10, 500 }, 1, 2, 4)},
 		{"unsent", run(load{rate: 20, n: 400, ttft: 30 * ms, set: func(c *metric.Config) { c.Unsent = 9 }})},
+		{"a rate and all at once", run(load{flags: "--request-rate 2", rate: 2, n: 40, ttft: 30 * ms}, load{flags: "--request-rate inf", n: 20, ttft: 300 * ms})},
+		{"rates and all at once", run(load{flags: "--request-rate inf", n: 200, ttft: 300 * ms}, load{flags: "--request-rate 2", rate: 2, n: 200, ttft: 30 * ms}, load{flags: "--request-rate 4", rate: 4, n: 200, ttft: 30 * ms})},
 		{"sweep of rates", swept},
 		{"sweep of servers", run(sweep...)},
 		{"find", noted(rates(verdicts(ok, ok, ok), 2, 5, 10, 20))},

@@ -103,7 +103,7 @@ func failures(levels []outcome.Level) []string {
 	if failed == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s of %s requests failed (%s).", integer(failed), integer(all), metric.Percent(float64(failed)/float64(all)))}
+	return []string{fmt.Sprintf("%s of %s requests failed (%s).", metric.Integer(failed), metric.Integer(all), metric.Percent(float64(failed)/float64(all)))}
 }
 
 // evidence counts the requests behind a claim about a level. The effective sample size

@@ -42,7 +42,7 @@ func named(l *outcome.Level) string {
 	for _, flag := range l.Flags() {
 		option, value := flag.Name, flag.Value
 		if n, err := strconv.Atoi(value); err == nil {
-			value = integer(n)
+			value = metric.Integer(n)
 		}
 		if loadWords[option] != "" {
 			words = append(words, loadOf(option, value))
@@ -67,7 +67,7 @@ const (
 func someOf(names []string) string {
 	text := strings.Join(names[:min(len(names), mostNamed)], "; ")
 	if more := len(names) - mostNamed; more > 0 {
-		text += " and " + integer(more) + " more"
+		text += " and " + metric.Integer(more) + " more"
 	}
 	return text
 }
@@ -86,13 +86,4 @@ func inUnit(v float64, unit string) string {
 		return metric.Duration(v)
 	}
 	return metric.Brief(v)
-}
-
-// integer formats an integer with commas between thousands.
-func integer(n int) string {
-	text := strconv.Itoa(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }

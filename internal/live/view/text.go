@@ -97,7 +97,7 @@ func queues(s *live.Server) string {
 		word string
 	}{{s.Running, " run"}, {s.Queued, " queued"}} {
 		if one.v != nil {
-			words = append(words, integer(int64(*one.v))+one.word)
+			words = append(words, metric.Brief(math.Round(*one.v))+one.word)
 		}
 	}
 	return strings.Join(words, ", ")
@@ -107,7 +107,7 @@ func cacheWords(s *live.Server) string {
 	if s.KVShare == nil {
 		return ""
 	}
-	return fmt.Sprintf("KV %.0f %%", 100**s.KVShare)
+	return "KV " + metric.Brief(math.Round(100**s.KVShare)) + " %"
 }
 
 // printable returns a text from outside as it is shown, so that its width is known.
@@ -130,10 +130,12 @@ func millis(v *float64) string {
 
 // number formats a number with three significant digits and commas between thousands.
 func number(v float64) string {
-	switch {
-	case v >= 99.95:
+	switch a := math.Abs(v); {
+	case !(a < 1e9):
+		return metric.Brief(v)
+	case a >= 99.95:
 		return integer(int64(math.Round(v)))
-	case v >= 9.995:
+	case a >= 9.995:
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	}
 	return strconv.FormatFloat(v, 'f', 2, 64)
@@ -141,15 +143,14 @@ func number(v float64) string {
 
 // integer formats an integer with commas between thousands.
 func integer(n int64) string {
-	text := strconv.FormatInt(n, 10)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
+	return metric.Integer(int(n))
 }
 
 // clock formats a time as minutes and seconds.
 func clock(seconds float64) string {
+	if !(seconds > 0) {
+		seconds = 0
+	}
 	d := time.Duration(math.Round(min(seconds, 1e9))) * time.Second
 	if d >= time.Hour {
 		return fmt.Sprintf("%d:%02d:%02d", int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60)
@@ -177,7 +178,7 @@ func Line(at *live.Snapshot) string {
 	}
 	done := integer(at.Totals.Finished) + " done"
 	if at.Share != nil && !draining { // the share of a timed level would be 100 %
-		done += fmt.Sprintf(" (%.0f %%)", math.Floor(100**at.Share))
+		done += " (" + metric.Brief(math.Floor(100**at.Share)) + " %)"
 	}
 	words := []string{done, integer(at.Totals.InFlight()) + " in flight", integer(at.Totals.Failed) + " failed"}
 	rates := "sent " + number(now.SentPerS) + "/s, served " + number(now.ServedPerS) + "/s, " + number(now.TokensPerS) + " tok/s"

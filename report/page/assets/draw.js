@@ -1,10 +1,10 @@
 /* ---------- numbers and colour ---------- */
-function num(x) { // three significant digits
+function num(x) { // three significant digits, and all digits before the point, like metric.Brief
   if (x == null || Number.isNaN(x)) return '–';
   const a = Math.abs(x);
   if (a === 0) return '0';
   if (a < 0.01) return '<0.01';
-  if (a >= 99.95) return Math.round(+x.toPrecision(3)).toLocaleString('en');
+  if (a >= 99.95) return a < 1e9 ? Math.round(x).toLocaleString('en') : x.toPrecision(3);
   return x.toFixed(a >= 9.995 ? 1 : 2);
 }
 const tick = (x) => (+x.toPrecision(6)).toLocaleString('en', { maximumFractionDigits: 6 });
