@@ -209,6 +209,8 @@ func (p *Plan) validateMachines() error {
 		return errors.New("--local starts its own NATS server and cannot be combined with --nats")
 	case p.NATS != "" && len(p.TrustAgent) == 0:
 		return errors.New("--nats needs --trust-agent: name the keys that the agents print, or any to trust every agent that the NATS server lets in")
+	case p.Agents > 0 && p.Replay != "":
+		return errors.New("--replay cannot be combined with --agents: replay the run from one process")
 	case p.Agents > 0 && p.Virtual:
 		return errors.New("--virtual computes the run locally and cannot be combined with --agents")
 	case p.Agents > 0 && p.Sim != "" && !p.Local:

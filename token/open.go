@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/tacho-bench/tacho/internal/atomicfile"
 )
 
 var (
@@ -22,7 +23,7 @@ var (
 // file. Open keeps compiled tables in cacheDir, so that the next load is many times
 // faster. If cacheDir is empty, there is no cache.
 func Open(path, cacheDir string) (*Tokenizer, error) {
-	info, err := os.Stat(path)
+	info, err := atomicfile.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("load a tokenizer: %w", err)
 	}
@@ -31,7 +32,7 @@ func Open(path, cacheDir string) (*Tokenizer, error) {
 	}
 	for _, name := range Files {
 		file := filepath.Join(path, name)
-		if _, err := os.Stat(file); err == nil {
+		if _, err := atomicfile.Stat(file); err == nil {
 			return load(file, cacheDir)
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("load a tokenizer: %w", err)

@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
+
+	"github.com/tacho-bench/tacho/internal/atomicfile"
 )
 
 var customImage = Kind{
@@ -55,7 +56,7 @@ func (e *entry) checkMedia() error {
 		if strings.HasPrefix(where, "data:") || !isFile && strings.Contains(where, "://") && where != e.Audio {
 			continue
 		}
-		if _, err := os.Stat(path); err != nil {
+		if _, err := atomicfile.Stat(path); err != nil {
 			return err
 		}
 	}

@@ -3,10 +3,10 @@ package workload
 import (
 	"encoding/json"
 	"errors"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/tacho-bench/tacho/internal/atomicfile"
 	"github.com/tacho-bench/tacho/internal/rows"
 )
 
@@ -22,7 +22,7 @@ func MatchingKinds(path string, hub bool) (names []string, err error) {
 		}
 		return names, nil
 	}
-	info, err := os.Stat(path)
+	info, err := atomicfile.Stat(path)
 	if err != nil {
 		return nil, err
 	}

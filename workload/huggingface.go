@@ -9,12 +9,12 @@ import (
 	"io/fs"
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/atomicfile"
 	"github.com/tacho-bench/tacho/internal/rows"
 )
 
@@ -181,7 +181,7 @@ func (t *table) row(row json.RawMessage) error {
 // dataFiles returns the data files under a path, sorted. If subset is given, it returns
 // only files whose path contains all its words.
 func dataFiles(path, subset string) ([]string, error) {
-	info, err := os.Stat(path)
+	info, err := atomicfile.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w; write the name of a dataset on the hub as owner/name", err)
 	} else if err != nil {

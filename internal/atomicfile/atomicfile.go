@@ -1,4 +1,5 @@
-// Package atomicfile reads files into memory up to a size limit, and replaces files atomically.
+// Package atomicfile reads files into memory up to a size limit, limits which files a process may read, and replaces
+// files atomically.
 package atomicfile
 
 import (
@@ -59,12 +60,15 @@ func Open(path string) (*os.File, error) {
 	if err := ends(path); err != nil {
 		return nil, err
 	}
-	return os.Open(path)
+	return openFile(path)
 }
+
+// OpenOnce opens a file for reading. The path may be a pipe.
+func OpenOnce(path string) (*os.File, error) { return openFile(path) }
 
 // ends rejects pipes and devices because they may never end.
 func ends(path string) error {
-	info, err := os.Stat(path)
+	info, err := Stat(path)
 	switch {
 	case err != nil:
 		return err
@@ -77,7 +81,7 @@ func ends(path string) error {
 }
 
 func readUpTo(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,6 +28,7 @@ const natsTokenVariable = "TACHO_NATS_TOKEN"
 // agentFlags are the flags of tacho agent.
 type agentFlags struct {
 	cluster.AgentOptions
+	read  []string // permitted directories and files
 	limit string
 	wait  plan.Seconds
 	alone plan.Seconds
@@ -58,7 +60,7 @@ of the NATS server, if the agent itself has to authenticate there (--creds,
 	fs.StringVar(&a.URL, "join", "", "NATS server: the tls:// address printed by tacho bench --agents, or your own server (nats://host:4222; several separated by commas)")
 	fs.TextVar(&f.wait, "join-wait", plan.Seconds(60), "timeout for joining, in seconds")
 	fs.StringArrayVar(&f.Allow, "allow-target", nil, "allowed server, as http://host:8000; without a port all ports of the host; any allows every server; repeatable")
-	fs.StringArrayVar(&f.Read, "allow-read", nil, "directory or file that a plan may read on this machine, such as a dataset; any allows every file; repeatable")
+	fs.StringArrayVar(&f.read, "allow-read", nil, "directory or file that a plan may read on this machine, such as a dataset; any allows every file; repeatable")
 	fs.StringArrayVar(&f.Trust, "trust", nil, "public key of a trusted coordinator, as printed by tacho bench; repeatable")
 	fs.StringVar(&a.Creds, "creds", "", "file with NATS credentials")
 	fs.StringVar(&a.NKey, "nkey", "", "file with an nkey seed for NATS")
@@ -92,6 +94,22 @@ func (f *agentFlags) readToken(env *Env, file string) error {
 	}
 	env.secrets.Add(f.Access.Token)
 	return nil
+}
+
+// anyFile permits all files.
+const anyFile = "any"
+
+// confine limits the files that plans may read to those of --allow-read, and to the cached tokenizers and templates of
+// models, because a plan names only the model, and no server receives them.
+func (f *agentFlags) confine(models *run.Tokenizers) (undo func()) {
+	if slices.Contains(f.read, anyFile) {
+		return func() {}
+	}
+	places := models.Places()
+	for _, path := range f.read {
+		places = append(places, atomicfile.Place{Path: path})
+	}
+	return atomicfile.Confine(places...)
 }
 
 // check validates the flags and sets defaults.
@@ -143,10 +161,11 @@ func (f *agentFlags) run(ctx context.Context, env *Env) error {
 	engine.Tune()
 	f.JoinWait, f.OrphanTimeout = f.wait.Duration(), f.alone.Duration()
 	f.Access.Name, f.Version = "tacho agent "+f.Name, bench.Build()
+	models := tokenizers(env)
+	defer f.confine(&models)()
 	f.Env = func() run.Env {
 		return run.Env{
-			Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Tokenizers: tokenizers(env),
-			Replay: func(name string) (*run.Replay, error) { return openReplay(env, name) },
+			Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Tokenizers: models,
 		}
 	}
 	f.Say = func(line string) { _, _ = fmt.Fprintln(env.Stderr, line) } // errors of stderr are ignored

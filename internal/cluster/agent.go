@@ -32,7 +32,6 @@ type AgentOptions struct {
 	Version    string   // of the program; coordinator and agents must have the same version
 	Trust      []string // public keys of coordinators; empty accepts every coordinator on an authenticated NATS server
 	Allow      []string // permitted targets; see checkAddress
-	Read       []string // permitted directories and files; see checkFile
 	Spool      string   // directory for the agent's key and undelivered records
 	SpoolLimit int64    // maximum bytes on disk
 	Env        func() run.Env

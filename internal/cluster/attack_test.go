@@ -2,8 +2,6 @@ package cluster_test
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -76,35 +74,4 @@ func TestForgedMessagesAreIgnored(t *testing.T) {
 			t.Errorf("%d messages were forged; the coordinator must name that", forged)
 		}
 	})
-}
-
-// TestPermittedFilesAreRead checks that an agent reads a dataset below a permitted directory,
-// but not through a symbolic link that leaves it.
-func TestPermittedFilesAreRead(t *testing.T) {
-	for name, link := range map[string]bool{"file": false, "link to a file elsewhere": true} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, p *pool) {
-				url, got := p.serve(t)
-				dir := t.TempDir()
-				data := filepath.Join(dir, "data.jsonl")
-				place := data
-				if link {
-					place = filepath.Join(t.TempDir(), "data.jsonl")
-					must(t, os.Symlink(place, data))
-				}
-				must(t, os.WriteFile(place, []byte(strings.Repeat("{\"prompt\": \"Tell me a story.\"}\n", 50)), 0o600))
-				p.join(t, "agent", func(o *cluster.AgentOptions) { o.Read = []string{dir} })
-				q := planFor(url, nil)
-				q.DatasetName, q.DatasetPath = "custom", data
-				out := p.execute(t.Context(), q, p.lead(t, 1, nil))
-				if link {
-					if out.err == nil || !strings.Contains(out.err.Error(), "does not permit it: start it with --allow-read "+filepath.Dir(place)) {
-						t.Errorf("%v", out.err)
-					}
-					return
-				}
-				checkComplete(t, out, got, 42)
-			})
-		})
-	}
 }

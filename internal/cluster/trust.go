@@ -7,9 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -204,19 +202,9 @@ func matchesTarget(pattern string, t *url.URL) bool {
 	return t.Path == path || strings.HasPrefix(t.Path, path+"/") || path == ""
 }
 
-// checkTask returns an error if the owner of this agent does not permit a task: the plan sends
-// requests to a server that --allow-target does not name, or reads a file that --allow-read
-// does not name.
+// checkTask returns an error if the owner of this agent does not permit a task, because the plan sends requests to a
+// server that --allow-target does not name.
 func (a *agent) checkTask(t *run.Task) error {
-	files, err := t.Files()
-	if err != nil {
-		return err
-	}
-	for _, file := range files {
-		if err := checkFile(a.Read, file); err != nil {
-			return err
-		}
-	}
 	addresses, err := t.Addresses()
 	if err != nil {
 		return err
@@ -227,38 +215,4 @@ func (a *agent) checkTask(t *run.Task) error {
 		}
 	}
 	return nil
-}
-
-// AnyFile permits all files.
-const AnyFile = "any"
-
-// checkFile returns an error if a plan may not read a file here. Names without a file on this
-// machine are permitted, because they may be models or datasets of the Hugging Face hub.
-func checkFile(permitted []string, file string) error {
-	if slices.Contains(permitted, AnyFile) {
-		return nil
-	}
-	real, err := filepath.EvalSymlinks(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil {
-		real, err = filepath.Abs(real)
-	}
-	if err != nil {
-		return fmt.Errorf("the plan reads %s: %w", file, err)
-	}
-	for _, dir := range permitted {
-		root, err := filepath.EvalSymlinks(dir)
-		if err != nil {
-			continue
-		}
-		if root, err = filepath.Abs(root); err != nil {
-			continue
-		}
-		if rest, err := filepath.Rel(root, real); err == nil && filepath.IsLocal(rest) {
-			return nil
-		}
-	}
-	return fmt.Errorf("the plan reads %s, and this agent does not permit it: start it with --allow-read %s", file, filepath.Dir(real))
 }

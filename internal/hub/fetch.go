@@ -45,14 +45,14 @@ func (h Hub) Fetch(ctx context.Context, r Repo, commit, file string, progress fu
 		return path, nil
 	}
 	if h.Offline {
-		return "", fmt.Errorf("%s of %s is not in the cache %s: %w", file, r.Name, h.caches()[0], ErrOffline)
+		return "", fmt.Errorf("%s of %s is not in the cache %s: %w", file, r.Name, h.Caches()[0], ErrOffline)
 	}
 	address := r.page(h.endpoint()) + "/resolve/" + commit + "/" + escaped(file)
 	info, err := h.stat(ctx, address, r)
 	if err != nil {
 		return "", err
 	}
-	repo := filepath.Join(h.caches()[0], r.folder())
+	repo := filepath.Join(h.Caches()[0], r.folder())
 	blob := filepath.Join(repo, "blobs", info.etag)
 	if _, err := os.Stat(blob); err != nil {
 		if err := h.download(ctx, address, r, blob, info, progress); err != nil {

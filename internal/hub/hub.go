@@ -69,9 +69,12 @@ func (r Repo) check() error {
 	return nil
 }
 
+// ModelPrefix begins the name of each directory of a model in a cache.
+const ModelPrefix = "models--"
+
 // folder returns the directory name of the repository in a cache.
 func (r Repo) folder() string {
-	kind := "models--"
+	kind := ModelPrefix
 	if r.Dataset {
 		kind = "datasets--"
 	}
@@ -94,8 +97,8 @@ func (r Repo) api(endpoint string) string {
 	return endpoint + kind + r.Name + "/revision/" + url.PathEscape(r.revision())
 }
 
-// caches returns the directories to search for repositories. Downloads go to the first.
-func (h Hub) caches() []string {
+// Caches returns the directories to search for repositories. Downloads go to the first.
+func (h Hub) Caches() []string {
 	out := []string{filepath.Join(h.Home, "hub"), h.Home}
 	if h.Cache != "" {
 		out = slices.Insert(out, 0, h.Cache)
@@ -114,7 +117,7 @@ func (h Hub) snapshot(r Repo) (dir, commit, repo string, err error) {
 	if err := r.check(); err != nil {
 		return "", "", "", err
 	}
-	for _, cache := range h.caches() {
+	for _, cache := range h.Caches() {
 		repo = filepath.Join(cache, r.folder())
 		if _, err := os.Stat(repo); err != nil {
 			continue
@@ -130,7 +133,7 @@ func (h Hub) snapshot(r Repo) (dir, commit, repo string, err error) {
 		}
 		return "", "", "", fmt.Errorf("%s is in the cache %s, but not at revision %s: %w", r.Name, cache, r.revision(), fs.ErrNotExist)
 	}
-	return "", "", "", fmt.Errorf("%s is not in the cache %s: %w", r.Name, h.caches()[0], fs.ErrNotExist)
+	return "", "", "", fmt.Errorf("%s is not in the cache %s: %w", r.Name, h.Caches()[0], fs.ErrNotExist)
 }
 
 // A Listing is the list of files of a repository at one commit.
@@ -202,7 +205,7 @@ func (h Hub) saveListing(r Repo, l Listing) error {
 	if h.Home == "" && h.Cache == "" {
 		return errors.New("no directory for downloads (set HF_HOME)")
 	}
-	repo := filepath.Join(h.caches()[0], r.folder())
+	repo := filepath.Join(h.Caches()[0], r.folder())
 	b, err := json.Marshal(l)
 	if err != nil {
 		return err
@@ -216,7 +219,7 @@ func (h Hub) saveListing(r Repo, l Listing) error {
 
 // Cached returns the path of a repository file in a local cache, if present.
 func (h Hub) Cached(r Repo, commit, file string) (string, bool) {
-	for _, cache := range h.caches() {
+	for _, cache := range h.Caches() {
 		path := filepath.Join(cache, r.folder(), "snapshots", filepath.Base(commit), filepath.FromSlash(file))
 		if _, err := os.Stat(path); err == nil {
 			return path, true

@@ -7,10 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/tacho-bench/tacho/internal/atomicfile"
 )
 
 // maxLine limits the length of a line or row. Longer rows do not occur in datasets and must not exhaust the memory.
@@ -140,7 +140,7 @@ func ReadText(path string, most int) (text string, cut bool, err error) {
 }
 
 func openPacked(path string) (io.ReadCloser, error) {
-	f, err := os.Open(path)
+	f, err := atomicfile.OpenOnce(path)
 	if err != nil {
 		return nil, err
 	}

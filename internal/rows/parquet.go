@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/tacho-bench/tacho/internal/atomicfile"
 )
 
 // parquet reads a Parquet file row by row.
@@ -51,7 +52,7 @@ func (r *reader) parquet() (err error) {
 
 // openParquet opens a Parquet file. Close f to release it.
 func openParquet(path string) (f *os.File, file *parquet.File, err error) {
-	if f, err = os.Open(path); err != nil {
+	if f, err = atomicfile.Open(path); err != nil {
 		return nil, nil, err
 	}
 	defer func() {

@@ -9,6 +9,8 @@ import (
 	"math"
 	"os"
 	"strings"
+
+	"github.com/tacho-bench/tacho/internal/atomicfile"
 )
 
 // A Ref is the position of a stored row. A stored row takes only these 16 bytes of memory.
@@ -50,7 +52,7 @@ func (k *Store) Open(path string) (err error) {
 	if s.copy {
 		s.file, err = newCopy()
 	} else {
-		s.file, err = os.Open(path)
+		s.file, err = atomicfile.OpenOnce(path)
 	}
 	k.files = append(k.files, s)
 	return err
@@ -73,7 +75,7 @@ func isPlain(path string) bool {
 	if UncompressedName(name) != name || strings.HasSuffix(name, ".parquet") || strings.HasSuffix(name, ".csv") {
 		return false
 	}
-	f, err := os.Open(path)
+	f, err := atomicfile.OpenOnce(path)
 	if err != nil {
 		return true // the next open reports the error
 	}

@@ -3,10 +3,10 @@ package target
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/tacho-bench/tacho/internal/atomicfile"
 	"github.com/tacho-bench/tacho/plan"
 	"github.com/tacho-bench/tacho/workload"
 )
@@ -59,12 +59,12 @@ func CheckFiles(p *plan.Plan) error {
 		if _, _, hub := hubName(one, kind); hub {
 			continue
 		}
-		if _, err := os.Stat(one.DatasetPath); err != nil {
+		if _, err := atomicfile.Stat(one.DatasetPath); err != nil {
 			return fmt.Errorf("--dataset-path: %w", err)
 		}
 	}
 	name := p.Tokenizer
-	if _, err := os.Stat(name); err != nil && (filepath.IsAbs(name) || strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".json")) {
+	if _, err := atomicfile.Stat(name); err != nil && (filepath.IsAbs(name) || strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".json")) {
 		return fmt.Errorf("--tokenizer: %w", err)
 	}
 	return nil

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/tacho-bench/tacho/internal/atomicfile"
 	"github.com/tacho-bench/tacho/internal/hub"
 	"github.com/tacho-bench/tacho/internal/rows"
 	"github.com/tacho-bench/tacho/plan"
@@ -33,7 +33,7 @@ func hubName(p *plan.Plan, kind workload.Kind) (name, file string, ok bool) {
 	if !marked && !kind.Hub {
 		return "", "", false
 	}
-	if _, err := os.Stat(p.DatasetPath); err == nil && !marked {
+	if _, err := atomicfile.Stat(p.DatasetPath); err == nil && !marked {
 		return "", "", false
 	}
 	parts := strings.SplitN(rest, "/", 3)
@@ -75,7 +75,7 @@ func (f *feed) locate(ctx context.Context, p *plan.Plan, kind workload.Kind, o *
 // locateNamed stores the files of a local directory in o, for datasets whose
 // files have fixed names.
 func locateNamed(p *plan.Plan, o *workload.Options) {
-	if info, err := os.Stat(p.DatasetPath); err == nil && info.IsDir() {
+	if info, err := atomicfile.Stat(p.DatasetPath); err == nil && info.IsDir() {
 		for _, file := range workload.NamedFiles(o.Hub, p.BFCLCategories) {
 			o.Files = append(o.Files, filepath.Join(p.DatasetPath, file))
 		}

@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/tacho-bench/tacho/internal/atomicfile"
 	"github.com/tacho-bench/tacho/internal/hub"
 	"github.com/tacho-bench/tacho/token"
 	"github.com/tacho-bench/tacho/workload"
@@ -33,6 +33,14 @@ func (t *Tokenizers) hub() hub.Hub {
 	return hub.Hub{Endpoint: t.Endpoint, Token: t.Token, Home: t.Home, Cache: t.Cache, Offline: !t.Online}
 }
 
+// Places returns the places of cached models, but not of datasets: a plan may name a private one.
+func (t *Tokenizers) Places() (out []atomicfile.Place) {
+	for _, cache := range t.hub().Caches() {
+		out = append(out, atomicfile.Place{Path: cache, Prefix: hub.ModelPrefix})
+	}
+	return out
+}
+
 // hubTimeout is the timeout of a tokenizer download.
 const hubTimeout = 60 * time.Second
 
@@ -45,7 +53,7 @@ func (c *counting) findTokenizer(ctx context.Context) error {
 		return nil // the simulated engine has its own tokenizer
 	}
 	from := c.env.Tokenizers
-	if info, err := os.Stat(p.Tokenizer); p.Tokenizer != "" && err == nil {
+	if info, err := atomicfile.Stat(p.Tokenizer); p.Tokenizer != "" && err == nil {
 		if c.tokenizer, err = token.Open(p.Tokenizer, from.Tables); err != nil {
 			return &UsageError{fmt.Errorf("--tokenizer: %w", err)}
 		}
