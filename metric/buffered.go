@@ -2,6 +2,8 @@ package metric
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/tacho-bench/tacho"
@@ -14,59 +16,112 @@ const (
 	// heldEvents is the minimum number of events in a burst. Engines that compute several steps at
 	// once, or use speculative decoding, send ten events at most.
 	heldEvents = 12
+	// lumpShare is the minimum share of lumps with several events. A server that is late now and then has
+	// a few.
+	lumpShare = 0.5
 	// fastestToken is shorter than any engine needs for a token of one stream.
 	fastestToken = 200 * time.Microsecond
 	// heldWait is the minimum ratio of the time to the first token and the time of all other tokens if
-	// an answer arrives in one piece. minWait is the minimum time to the first token: an answer that
-	// takes no time arrives in one piece because it is short.
+	// an answer arrives in one piece. minWait is the minimum time to the first token, or between lumps: an
+	// answer that takes no time arrives in one piece because it is short.
 	heldWait = 10
 	minWait  = 5 * time.Millisecond
 	// heldShare is the share of buffered answers above which token times are not the server's.
 	heldShare = 0.05
 )
 
-// Buffering counts streamed answers that arrived in bursts.
+// Buffering counts streamed answers that arrived in lumps: several events without a pause of
+// fastestToken between them. Answers with lumps that a late client may have caused are not counted.
 type Buffering struct {
-	Answers int `json:"answers"` // successful streams of several tokens
-	Held    int `json:"held"`    // of Answers: tokens arrived in bursts, or all together
-	Tokens  int `json:"tokens"`  // in Held
-	Lumps   int `json:"lumps"`   // bursts in Held
+	Answers int   `json:"answers"` // successful streams of several tokens
+	Held    Lumps `json:"held"`    // lumps of heldEvents or more, or all together
+	Small   Lumps `json:"small"`   // smaller lumps
+}
+
+// Lumps counts answers that arrived in lumps.
+type Lumps struct {
+	Answers int           `json:"answers"`
+	Events  int           `json:"events"`
+	Lumps   int           `json:"lumps"`
+	Span    time.Duration `json:"span_ns"` // sum of the times from the first event to the last
+}
+
+// size returns the mean number of events in a lump.
+func (l *Lumps) size() float64 { return float64(l.Events) / float64(max(l.Lumps, 1)) }
+
+// pauseMillis returns the mean time between lumps.
+func (l *Lumps) pauseMillis() float64 { return millis(l.Span) / float64(max(l.Lumps-l.Answers, 1)) }
+
+// heldMillis returns the time for which a buffer keeps the first event of a lump if the server sends events
+// evenly.
+func (l *Lumps) heldMillis() float64 { return l.pauseMillis() * (1 - 1/l.size()) }
+
+func (l *Lumps) merge(o *Lumps) {
+	l.Answers, l.Events, l.Lumps = l.Answers+o.Answers, l.Events+o.Events, l.Lumps+o.Lumps
+	l.Span += min(o.Span, math.MaxInt64-l.Span)
 }
 
 func (b *Buffering) add(r *tacho.Record) {
-	if !r.OK() || len(r.Events) == 0 || r.Output < heldTokens {
+	n := len(r.Events)
+	if !r.OK() || n == 0 || r.Output < heldTokens {
 		return
 	}
 	b.Answers++
-	lumps, large, begin := 1, 0, 0
-	for i := range r.Events[1:] {
-		if r.Events[i+1].At-r.Events[i].At >= fastestToken {
-			if i+1-begin >= heldEvents {
-				large++
-			}
-			lumps, begin = lumps+1, i+1
+	lumps, several, large, begin, before := 0, 0, 0, 0, r.Sent
+	for i := range n {
+		if i+1 < n && r.Events[i+1].At-r.Events[i].At < fastestToken {
+			continue
 		}
+		if lateLump(r, begin, before) {
+			return
+		}
+		if i > begin {
+			several++
+		}
+		if i+1 < n && i+1-begin >= heldEvents { // the last lump is what remains
+			large++
+		}
+		lumps, begin, before = lumps+1, i+1, r.Events[i].At
 	}
 	span, wait := r.Last()-r.First(), r.First()-r.Sent
 	whole := lumps == 1 && wait >= heldWait*span
 	// A buffer is passed on when it is full, except the last time. A server that stalled has one large
 	// burst only.
 	full := lumps > 1 && 4*large >= 3*(lumps-1)
-	if wait >= minWait && (whole || full) {
-		b.Held++
-		b.Tokens, b.Lumps = b.Tokens+r.Output, b.Lumps+lumps
+	one := Lumps{1, n, lumps, max(span, 0)}
+	switch {
+	case wait >= minWait && (whole || full):
+		b.Held.merge(&one)
+	case lumps > 1 && float64(several) >= lumpShare*float64(lumps) && one.pauseMillis() >= millis(minWait):
+		b.Small.merge(&one)
 	}
 }
 
+// lateLump reports whether the client may have read events together that arrived one by one: the lump that
+// begins with an event may have begun half of the pause earlier. The read clock does not know.
+func lateLump(r *tacho.Record, begin int, before time.Duration) bool {
+	e := &r.Events[begin]
+	return e.Coalesced() && r.Clock != tacho.ReadClock && 2*e.Slack.Duration() >= e.At-before
+}
+
 func (b *Buffering) merge(o *Buffering) {
-	b.Answers, b.Held = b.Answers+o.Answers, b.Held+o.Held
-	b.Tokens, b.Lumps = b.Tokens+o.Tokens, b.Lumps+o.Lumps
+	b.Answers += o.Answers
+	b.Held.merge(&o.Held)
+	b.Small.merge(&o.Small)
+}
+
+// heldAnswers returns the share of answers that were held back for long.
+func (s *Summary) heldAnswers() (float64, bool) {
+	if c := s.Config.Client; s.Clock.Read > 0 && c != nil && stalled(s, c) > heldShare {
+		return 0, false // the client may have been late
+	}
+	return ratio(s.Buffering.Held.Answers, s.Buffering.Answers)
 }
 
 // buffered reports whether something between server and client buffered the streams, so that token
 // times are not the server's.
 func (s *Summary) buffered() bool {
-	share, ok := ratio(s.Buffering.Held, s.Buffering.Answers)
+	share, ok := s.heldAnswers()
 	return ok && share > heldShare
 }
 
@@ -83,23 +138,86 @@ func unbuffered(r Rule) Rule {
 	return r
 }
 
-// bufferedRule checks if a proxy buffered the streams.
-var bufferedRule = Rule{
-	Code: "buffered", Unit: "share", Note: never, Degraded: heldShare, Invalid: 0.5,
-	Doc:    fmt.Sprintf("streamed answers that arrived in one piece, or in bursts of %d events or more / streamed answers of %d tokens or more. Events of a burst are less than %v apart. TTFT, TPOT and ITL then describe the buffer and not the server. Typical causes are a proxy, gateway or CDN (nginx: set proxy_buffering off). A server short of CPU also writes tokens in bursts", heldEvents, heldTokens, fastestToken),
-	Action: "turn off proxy buffering, or connect directly",
-	value: func(s *Summary) (float64, bool) {
-		return ratio(s.Buffering.Held, s.Buffering.Answers)
-	},
-	text: func(s *Summary, v float64) string {
-		b := s.Buffering
-		text := fmt.Sprintf("%s of answers arrived in bursts of %.0f tokens", Percent(v), float64(b.Tokens)/float64(max(b.Lumps, 1)))
-		for i := range s.Instruments {
-			in := &s.Instruments[i]
-			if ttft := s.At(in.Target, TTFT).Stats; in.TTFTMillis != nil && ttft != nil {
-				return text + fmt.Sprintf(" (TTFT %.0f ms, server %.0f ms)", ttft.Mean, *in.TTFTMillis)
-			}
+// lumpy returns the share of answers in small lumps, if it is large enough to matter.
+func (s *Summary) lumpy() (float64, bool) {
+	share, ok := ratio(s.Buffering.Small.Answers, s.Buffering.Answers)
+	return share, ok && share > heldShare && !s.buffered()
+}
+
+// heldBack returns how much the TTFT on a metrics page is below the client's, as a share of the time that a buffer would
+// add to it.
+func (s *Summary) heldBack() (share float64, in *Instruments) {
+	held := s.Buffering.Small.heldMillis()
+	if _, ok := s.lumpy(); !ok || held <= 0 {
+		return 0, nil
+	}
+	for i := range s.Instruments {
+		page := &s.Instruments[i]
+		if ttft := s.At(page.Target, TTFT).Stats; page.TTFTMillis != nil && ttft != nil && (ttft.Mean-*page.TTFTMillis)/held > share {
+			share, in = (ttft.Mean-*page.TTFTMillis)/held, page
 		}
-		return text
+	}
+	return share, in
+}
+
+// heldBackShare is the share of a buffer's delay above which the server cannot be its cause.
+const heldBackShare = 0.5
+
+// lumpFigures depend on when the first and the last event of an answer pass a buffer.
+var lumpFigures = slices.Concat(firstFigures, gapFigures, []*Metric{TPOT})
+
+// bufferedRules check if something between server and client delayed events.
+var bufferedRules = []Rule{
+	{
+		Code: "buffered", Unit: "share", Note: never, Degraded: heldShare, Invalid: 0.5,
+		Doc:    fmt.Sprintf("streamed answers that arrived in one piece, or in bursts of %d events or more / streamed answers of %d tokens or more. Events of a burst are less than %v apart. Answers with events that a late client may have read together are not counted. TTFT, TPOT and ITL then describe the buffer and not the server. Typical causes are a proxy, gateway or CDN (nginx: set proxy_buffering off). A server short of CPU also writes tokens in bursts", heldEvents, heldTokens, fastestToken),
+		Action: "turn off proxy buffering, or connect directly",
+		value:  (*Summary).heldAnswers,
+		text: func(s *Summary, v float64) string {
+			text := fmt.Sprintf("%s of answers arrived in one piece", Percent(v))
+			if size := s.Buffering.Held.size(); size >= 2 {
+				text = fmt.Sprintf("%s of answers arrived in bursts of %.0f events", Percent(v), size)
+			}
+			for i := range s.Instruments {
+				in := &s.Instruments[i]
+				if ttft := s.At(in.Target, TTFT).Stats; in.TTFTMillis != nil && ttft != nil {
+					return text + fmt.Sprintf(" (TTFT %.0f ms, server %.0f ms)", ttft.Mean, *in.TTFTMillis)
+				}
+			}
+			return text
+		},
+	},
+	{
+		Code: "lumps", Unit: "share", Note: heldShare, Degraded: never, Invalid: never,
+		Figures: lumpFigures,
+		Doc:     fmt.Sprintf("streamed answers in lumps of fewer than %d events, with several events in half of the lumps / streamed answers of %d tokens or more, counted as in the rule before. Servers that compute several tokens in one step, as with speculative decoding, send lumps. A proxy that holds events back makes TTFT longer and TPOT shorter", heldEvents, heldTokens),
+		Action:  "if the server does not do this, bypass the proxy that does",
+		value: func(s *Summary) (float64, bool) {
+			if share, _ := s.heldBack(); share > heldBackShare {
+				return 0, false // the next rule names the cause
+			}
+			return s.lumpy()
+		},
+		text: func(s *Summary, v float64) string {
+			small := &s.Buffering.Small
+			return fmt.Sprintf("%s of answers came in lumps of %s events, %s ms apart", Percent(v), lumpSize(small), Brief(small.pauseMillis()))
+		},
+	},
+	{
+		Code: "held-back", Unit: "share", Note: never, Degraded: heldBackShare, Invalid: never,
+		Figures: lumpFigures,
+		Doc:     "mean TTFT - mean TTFT on the metrics page of the server / the time for which a buffer keeps the first event of a lump, if answers arrive in lumps. The server did not send the lumps",
+		Action:  "turn off proxy buffering, or connect directly",
+		value: func(s *Summary) (float64, bool) {
+			share, in := s.heldBack()
+			return share, in != nil
+		},
+		text: func(s *Summary, _ float64) string {
+			_, in := s.heldBack()
+			return fmt.Sprintf("the server's metrics say TTFT %s ms, but answers arrived after %s ms in lumps of %s events", Brief(*in.TTFTMillis), Brief(s.At(in.Target, TTFT).Stats.Mean), lumpSize(&s.Buffering.Small))
+		},
 	},
 }
+
+// lumpSize formats the mean size of small lumps.
+func lumpSize(l *Lumps) string { return fmt.Sprintf("%.2g", l.size()) }

@@ -5,7 +5,10 @@ import "fmt"
 const (
 	minMillis     = 5 // milliseconds; shorter times need no better precision
 	minStepMillis = 1 // milliseconds; no server generates a token faster
+	lateGap       = 1 // an uncertainty of more gaps than this contains events of two steps
 	lateGaps      = 2 // an uncertainty of more gaps than this contains events of several steps
+
+	maxUncertain = 0.02 // share of a p99 that may be uncertain in a VALID level
 )
 
 // gapFigures are computed from single gaps between token events, firstFigures from the first token event.
@@ -18,37 +21,44 @@ var (
 // clockRules check the timestamps.
 var clockRules = []Rule{
 	unbuffered(Rule{
-		Code: "coalesced", Unit: "share", Note: 0, Degraded: 0.02, Invalid: never,
+		Code: "coalesced", Unit: "share", Note: 0, Degraded: maxUncertain, Invalid: never,
 		Figures: gapFigures,
 		Action:  "add client CPU, use --clock wire, or read TPOT",
-		Doc:     fmt.Sprintf("largest error of the gaps between tokens at p99, or of their p99 / p99 ITL, but at least %d ms. A token event that shared a read with a later event arrived before its timestamp, and after the connection was last seen empty. If the server sends several tokens together, read TPOT instead of ITL", minMillis),
+		Doc:     fmt.Sprintf("largest error of the gaps between tokens at p99, or of their p99 / p99 ITL, but at least %d ms. A token event that shared a read with a later event arrived before its timestamp, and after the connection was last seen empty. The next rule replaces this one if the error is larger than a gap", minMillis),
 		value: func(s *Summary) (float64, bool) {
 			d := s.Dist(ITL)
-			if d.Stats == nil {
+			if late, _ := lateReads(s); d.Stats == nil || late > lateGap {
 				return 0, false
 			}
 			return uncertain(d.Stats, s.ITLSlackMillis), true
 		},
 		text: coalescedWords,
-	}),
-	unbuffered(Rule{
-		Code: "late-reads", Unit: "gaps", Note: never, Degraded: never, Invalid: lateGaps,
-		Figures: gapFigures,
-		Action:  "give the client more CPU or use --clock wire",
-		Doc:     fmt.Sprintf("largest error of the gaps at p99 / p99 of the exact gaps, or the lower bound of the p99 of all gaps. Above %d, the client read tokens of several server steps together, because it was late. The rule needs at least %d exact gaps with a p99 of %d ms or more", lateGaps, MinExactGaps, minStepMillis),
-		value: func(s *Summary) (float64, bool) {
-			d := s.Dist(ITL)
-			if s.ExactGapMillis == nil || d.Stats == nil || *s.ExactGapMillis < minStepMillis {
-				return 0, false
+		actionFor: func(s *Summary) string {
+			if _, lumpy := s.lumpy(); lumpy { // TPOT is in doubt too
+				return "add client CPU, or use --clock wire"
 			}
-			return s.ITLSlackMillis / max(*s.ExactGapMillis, d.Stats.Bound(99).Low, minMillis), true
-		},
-		text: func(s *Summary, v float64) string {
-			return fmt.Sprintf("late reads gave tokens up to %s ms apart one timestamp (%s usual gaps)", Brief(s.ITLSlackMillis), Brief(v))
+			return ""
 		},
 	}),
 	unbuffered(Rule{
-		Code: "ttft-bound", Unit: "share", Note: 0.005, Degraded: 0.02, Invalid: never,
+		Code: "late-reads", Unit: "gaps", Note: never, Degraded: lateGap, Invalid: lateGaps,
+		Figures: gapFigures,
+		Action:  "add client CPU, or use --clock wire",
+		Doc:     fmt.Sprintf("largest error of the gaps at p99 / p99 of the exact gaps, or the lower bound of the p99 of all gaps. Above %d, the client was late and read tokens of several server steps together, and ITL is not usable. TPOT and throughput are, and TTFT unless another rule names it. The rule needs at least %d exact gaps with a p99 of %d ms or more", lateGaps, MinExactGaps, minStepMillis),
+		value:   lateReads,
+		text: func(s *Summary, v float64) string {
+			right := "TTFT, TPOT and throughput are"
+			if d := s.Dist(TTFT); d.Stats != nil && uncertain(d.Stats, s.TTFTSlackMillis) > maxUncertain {
+				right = "TPOT and throughput are"
+			}
+			if v > lateGaps {
+				return "the client read tokens of several steps together, so ITL is not usable; " + right
+			}
+			return "the client read tokens of two steps together, so ITL is uncertain; " + right + " not"
+		},
+	}),
+	unbuffered(Rule{
+		Code: "ttft-bound", Unit: "share", Note: 0.005, Degraded: maxUncertain, Invalid: never,
 		Figures: firstFigures,
 		Action:  "give the client more CPU or use --clock wire",
 		Doc:     fmt.Sprintf("largest error of TTFT at p99, or of its p99 / p99 TTFT, but at least %d ms. A request left during its write, and a first token may have shared a read with later tokens", minMillis),
@@ -123,5 +133,14 @@ func (b Bound) String() string {
 }
 
 func coalescedWords(s *Summary, _ float64) string {
-	return fmt.Sprintf("%s of token events shared a read, so gaps may be off by %s ms", Percent(*s.CoalescedShare()), offWords(s.Dist(ITL).Stats, s.ITLSlackMillis))
+	return fmt.Sprintf("%s of events were read late, so ITL may be off by %s ms", Percent(*s.CoalescedShare()), offWords(s.Dist(ITL).Stats, s.ITLSlackMillis))
+}
+
+// lateReads returns the largest error of the gaps at p99, in gaps between tokens.
+func lateReads(s *Summary) (float64, bool) {
+	d := s.Dist(ITL)
+	if s.ExactGapMillis == nil || d.Stats == nil || *s.ExactGapMillis < minStepMillis {
+		return 0, false
+	}
+	return s.ITLSlackMillis / max(*s.ExactGapMillis, d.Stats.Bound(99).Low, minMillis), true
 }

@@ -1,6 +1,8 @@
 package metric_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,6 +114,22 @@ func code(v metric.Verdict, code string) metric.Severity {
 // An arrival returns when event k of an answer arrives.
 type arrival func(k int) time.Duration
 
+// answers summarizes 50 answers, each changed by alter.
+func (a arrival) answers(tokens, events int, alter func(*tacho.Record)) metric.Summary {
+	var sum metric.Accumulator
+	for i := range 50 {
+		sent := time.Duration(i) * 30 * time.Second
+		r := sentAt(i, sent, tokens)
+		for k := range events {
+			r.Events = append(r.Events, tacho.Event{At: sent + a(k)})
+		}
+		r.End = r.Last()
+		alter(r)
+		_ = sum.Add(r) // cannot fail
+	}
+	return sum.Summary(metric.DefaultConfig())
+}
+
 // lumps is an answer in bursts of n events, one burst in each period.
 func lumps(first time.Duration, n int, every time.Duration) arrival {
 	return func(k int) time.Duration { return first + time.Duration(k/n)*every }
@@ -151,18 +169,68 @@ func TestBufferedStreams(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var sum metric.Accumulator
-			for i := range 50 {
-				sent := time.Duration(i) * 30 * time.Second
-				r := sentAt(i, sent, c.tokens)
-				for k := range c.events {
-					r.Events = append(r.Events, tacho.Event{At: sent + c.arrival(k)})
-				}
-				r.End = r.Last()
-				_ = sum.Add(r) // cannot fail
-			}
-			if got := code(sum.Summary(metric.DefaultConfig()).Verdict, "buffered"); got != c.want {
+			s := c.arrival.answers(c.tokens, c.events, func(*tacho.Record) {})
+			if got := code(s.Verdict, "buffered"); got != c.want {
 				t.Errorf("buffered is %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestLumps: answers in lumps get a reason that names their size, except if the client read the events
+// of a lump late, and cannot know whether they arrived together.
+func TestLumps(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	exact := func(*tacho.Record) {}
+	// late merges the events as a client does that was stopped between them.
+	late := func(slack time.Duration) func(*tacho.Record) {
+		return func(r *tacho.Record) {
+			for i := range r.Events[1:] {
+				if r.Events[i].At == r.Events[i+1].At {
+					r.Events[i].Slack = tacho.SlackOf(slack)
+				}
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		arrival arrival
+		events  int
+		alter   func(*tacho.Record)
+		want    string // codes and beginnings of the texts
+	}{
+		"one by one":                      {lumps(50*ms, 1, 20*ms), 60, exact, ""},
+		"pairs":                           {lumps(50*ms, 2, 40*ms), 60, exact, "lumps: 100 % of answers came in lumps of 2 events, 40 ms apart"},
+		"nine":                            {lumps(50*ms, 9, 180*ms), 60, exact, "lumps: 100 % of answers came in lumps of 8.6 events, 180 ms apart"},
+		"eleven":                          {lumps(50*ms, 11, 220*ms), 66, exact, "lumps: 100 % of answers came in lumps of 11 events, 220 ms apart"},
+		"twelve":                          {lumps(50*ms, 12, 240*ms), 60, exact, "buffered: 100 % of answers arrived in bursts of 12 events"},
+		"twenty":                          {lumps(50*ms, 20, 400*ms), 60, exact, "buffered: 100 % of answers arrived in bursts of 20 events"},
+		"a hold of 25 ms at gaps of 20":   {func(k int) time.Duration { return 50*ms + (time.Duration(k)*20*ms/(30*ms))*30*ms }, 60, exact, "lumps: 100 % of answers came in lumps of 1.5 events, 30 ms apart"},
+		"a server that was late once":     {lateFrom(30, lumps(60*ms, 1, 10*ms)), 60, exact, ""},
+		"a very fast engine":              {lumps(30*ms, 4, ms), 100, exact, ""},
+		"short answers":                   {lumps(30*ms, 4, 80*ms), 7, exact, ""},
+		"nine, a client that polls":       {lumps(50*ms, 9, 180*ms), 60, late(5 * ms), "lumps: 100 % of answers came in lumps of 8.6 events, 180 ms apart"},
+		"a client stopped for 180 ms":     {lumps(180*ms, 9, 180*ms), 60, late(180 * ms), ""},
+		"a client stopped for 400 ms":     {lumps(400*ms, 20, 400*ms), 60, late(380 * ms), ""},
+		"a client stopped for the answer": {lumps(400*ms, 20, 400*ms), 20, late(400 * ms), ""},
+		"twenty, a client that polls":     {lumps(50*ms, 20, 400*ms), 60, late(5 * ms), "buffered: 100 % of answers arrived in bursts of 20 events"},
+		"a count of 1e18":                 {lumps(50*ms, 20, 400*ms), 60, func(r *tacho.Record) { r.Output = 1e18 }, "buffered: 100 % of answers arrived in bursts of 20 events"},
+		"times of the read": {lumps(50*ms, 9, 180*ms), 60, func(r *tacho.Record) {
+			late(180 * ms)(r)
+			r.Clock = tacho.ReadClock
+		}, "lumps: 100 % of answers came in lumps of 8.6 events, 180 ms apart"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, r := range c.arrival.answers(c.events, c.events, c.alter).Verdict.Reasons {
+				if slices.Contains([]string{"buffered", "lumps", "held-back"}, r.Code) {
+					what, _, _ := strings.Cut(r.Text, ":")
+					got = append(got, r.Code+": "+what)
+				}
+			}
+			if strings.Join(got, "; ") != c.want {
+				t.Errorf("%q, want %q", got, c.want)
 			}
 		})
 	}

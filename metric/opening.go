@@ -3,6 +3,7 @@ package metric
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/tacho-bench/tacho"
@@ -18,9 +19,9 @@ type Opening struct {
 	OffShare  float64 `json:"off_share"` // largest possible error of mean, median or p99 of TTFT or TPOT, or of 1 % of the values, as a share
 }
 
-// openingTime returns how much earlier than the first token event the first token may have arrived. It is 0
+// OpeningTime returns how much earlier than the first token event the first token may have arrived. It is 0
 // if the server counted no more tokens than the token events carried.
-func openingTime(r *tacho.Record) time.Duration {
+func OpeningTime(r *tacho.Record) time.Duration {
 	if len(r.Opening) == 0 || len(r.Events) == 0 {
 		return 0
 	}
@@ -49,15 +50,15 @@ var openingMetrics = [...]struct {
 	off   func(r *tacho.Record, value int) off
 	other func(*bounded) *stat.Digest
 }{
-	{indexTTFT, func(r *tacho.Record, _ int) off { return off{less: openingTime(r)} }, func(b *bounded) *stat.Digest { return b.low }},
+	{indexTTFT, func(r *tacho.Record, _ int) off { return off{less: OpeningTime(r)} }, func(b *bounded) *stat.Digest { return b.low }},
 	{indexTPOT, func(r *tacho.Record, _ int) off {
-		return off{more: openingTime(r) / time.Duration(max(r.Output-1, 1))}
+		return off{more: OpeningTime(r) / time.Duration(max(r.Output-1, 1))}
 	}, func(b *bounded) *stat.Digest { return b.high }},
 }
 
 // add adds a successful record. Call it before the record's values are added to digests.
 func (o *opened) add(r *tacho.Record, v values, digests []stat.Digest) {
-	early := openingTime(r)
+	early := OpeningTime(r)
 	if early > 0 {
 		o.answers++
 		o.most = max(o.most, early)
@@ -100,10 +101,13 @@ func (o *opened) summary(s *Summary) *Opening {
 	return out
 }
 
+// UncertainShare returns the largest error of the p99 or of 99 % of the values, which is off, as a share of the p99.
+func (s *Stats) UncertainShare(off float64) float64 { return uncertain(s, off) }
+
 // openingRule checks whether the first tokens are known.
 var openingRule = Rule{
-	Code: "first-token", Unit: "share", Note: 0.005, Degraded: 0.02, Invalid: never,
-	Figures: append(firstFigures[:len(firstFigures):len(firstFigures)], TPOT),
+	Code: "first-token", Unit: "share", Note: 0.005, Degraded: maxUncertain, Invalid: never,
+	Figures: slices.Concat(firstFigures, []*Metric{TPOT}),
 	Action:  "set --return-token-ids (vLLM)",
 	Doc:     fmt.Sprintf("largest possible error of mean, median or p99 of TTFT or TPOT, or of 1 %% of their values / the value, but at least %d ms, if the first event without text, token ids, log probabilities or a count was the first token. The first token is the first event with one of these. The error is 0 if the server counted no more tokens than the events with text carry", minMillis),
 	value: func(s *Summary) (float64, bool) {

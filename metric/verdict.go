@@ -101,7 +101,7 @@ type Rule struct {
 var never = math.Inf(1)
 
 // Rules are all rules in the order of their reasons. All thresholds are in these tables.
-var Rules = slices.Concat(recordRules, []Rule{bufferedRule, openingRule}, clockRules, networkRules, loadRules, idleRules, clientRules)
+var Rules = slices.Concat(recordRules, bufferedRules, []Rule{openingRule}, clockRules, networkRules, loadRules, idleRules, clientRules)
 
 // recordRules examine the records.
 var recordRules = []Rule{
@@ -261,11 +261,11 @@ var recordRules = []Rule{
 	},
 	unbuffered(Rule{
 		Code: "tokens-per-event", Unit: "tokens", Note: 1.02, Degraded: never, Invalid: never,
-		Action: "read TPOT or token_gap instead",
-		Doc:    "mean of output tokens / token events. Above 1 the server sends several tokens in one event, and ITL is not the time per token",
+		Action: "read TPOT instead, and check the count with --tokenizer",
+		Doc:    "mean of output tokens / token events. Above 1 the server sends several tokens in one event, and ITL is not the time per token, or it counts too many, and output tokens and TPOT are wrong",
 		value:  func(s *Summary) (float64, bool) { return s.Classic(TokensPerEvent).Mean, true },
 		text: func(_ *Summary, v float64) string {
-			return fmt.Sprintf("the server sent %.2f tokens per event, so ITL is the gap between events", v)
+			return fmt.Sprintf("the server counted %s tokens per event, so ITL is the gap between events", Brief(v))
 		},
 	}),
 	{

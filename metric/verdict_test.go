@@ -149,13 +149,13 @@ var verdictCases = []struct {
 		setBound(s, metric.ITL, 5, 75)
 		exact := 36.0
 		s.ExactGapMillis = &exact
-	}, "coalesced DEGRADED"},
+	}, "late-reads DEGRADED"},
 	{"a reader that was late by several gaps", func(s *metric.Summary) {
 		coalesce(s, 150, 200)
 		setBound(s, metric.ITL, 50, 200)
 		exact := 52.0
 		s.ExactGapMillis = &exact
-	}, "coalesced DEGRADED, late-reads INVALID"},
+	}, "late-reads INVALID"},
 	{"first tokens within half a percent", func(s *metric.Summary) { uncertainTTFT(s, 1) }, ""},
 	{"first tokens within 1 %", func(s *metric.Summary) { uncertainTTFT(s, 2) }, "ttft-bound NOTE"},
 	{"first tokens within 3 %", func(s *metric.Summary) { uncertainTTFT(s, 6) }, "ttft-bound DEGRADED"},
@@ -251,13 +251,30 @@ var verdictCases = []struct {
 	{"answers that are announced", func(s *metric.Summary) {
 		s.Opening = &metric.Opening{Answers: 98, OffMillis: 50.2, OffShare: 0.99}
 	}, "first-token DEGRADED"},
-	{"some answers came whole", func(s *metric.Summary) { s.Buffering = metric.Buffering{Answers: 100, Held: 6} }, "buffered DEGRADED"},
+	{"some answers came whole", func(s *metric.Summary) { s.Buffering = held(6) }, "buffered DEGRADED"},
 	{"a proxy that buffers", func(s *metric.Summary) {
-		s.Buffering = metric.Buffering{Answers: 100, Held: 100}
+		s.Buffering = held(100)
 		coalesce(s, 200, 5) // not the client's fault
 		s.Dist(metric.TPOT).Stats.Mean = 100
 		s.Instruments = []metric.Instruments{{TPOTMillis: new(float64(10))}} // not the fault of the server's front end
 	}, "buffered INVALID"},
+	{"one event with each answer", func(s *metric.Summary) {
+		s.Buffering = metric.Buffering{Answers: 100, Held: metric.Lumps{Answers: 100, Events: 100, Lumps: 100}}
+	}, "buffered INVALID"},
+	{"a late client with the read clock", func(s *metric.Summary) {
+		s.Buffering, s.Clock.Read = held(100), s.Completed
+		client(s).Pauses.TotalS = 0.06 * s.DurationS
+	}, "read-clock NOTE, client-stalled DEGRADED, stalled-reads DEGRADED"},
+	{"a few answers in lumps", func(s *metric.Summary) { s.Buffering = small(5) }, ""},
+	{"answers in lumps", func(s *metric.Summary) { s.Buffering = small(100) }, "lumps NOTE"},
+	{"a server that sends lumps", func(s *metric.Summary) {
+		s.Buffering = small(100)
+		s.Instruments = []metric.Instruments{{TTFTMillis: new(s.Dist(metric.TTFT).Stats.Mean - 70)}}
+	}, "lumps NOTE"},
+	{"a proxy that sends lumps", func(s *metric.Summary) {
+		s.Buffering = small(100)
+		s.Instruments = []metric.Instruments{{TTFTMillis: new(s.Dist(metric.TTFT).Stats.Mean - 90)}}
+	}, "held-back DEGRADED"},
 	{"a client that fills slots late", func(s *metric.Summary) {
 		s.Throughput, s.Idle = &metric.Throughput{RequestsPerS: 10}, &metric.Idle{Share: 0.1, Excess: 0.08, Millis: 3}
 	}, "idle-slots DEGRADED"},
@@ -270,6 +287,16 @@ var verdictCases = []struct {
 	{"what the caller knows", func(s *metric.Summary) {
 		s.Config.Known = []metric.Reason{{Code: "cpu", Severity: metric.Degraded, Text: "client CPU at 100 %"}}
 	}, "cpu DEGRADED"},
+}
+
+// held returns n of 100 answers in bursts of 64 events.
+func held(n int) metric.Buffering {
+	return metric.Buffering{Answers: 100, Held: metric.Lumps{Answers: n, Events: 128 * n, Lumps: 2 * n, Span: time.Duration(n) * time.Second}}
+}
+
+// small returns n of 100 answers in lumps of 9 events, 180 ms apart. A buffer keeps the first event for 160 ms.
+func small(n int) metric.Buffering {
+	return metric.Buffering{Answers: 100, Small: metric.Lumps{Answers: n, Events: 63 * n, Lumps: 7 * n, Span: time.Duration(n) * 6 * 180 * time.Millisecond}}
 }
 
 func TestVerdict(t *testing.T) {
@@ -329,7 +356,7 @@ func TestReasonsAreShort(t *testing.T) {
 			setPercentile(s, metric.Named("connect"), 99, 1800)
 		},
 		func(s *metric.Summary) {
-			s.Buffering = metric.Buffering{Answers: 100, Held: 100, Tokens: 12_800, Lumps: 100}
+			s.Buffering = held(100)
 			s.Instruments = []metric.Instruments{{TTFTMillis: new(51.2), TPOTMillis: new(11.4)}}
 		},
 		func(s *metric.Summary) {

@@ -356,7 +356,7 @@ func TestMergedTokensAreShown(t *testing.T) {
 		"Gap by event p50/p99/max (ms):           11.00 / 13.00 / 13.00\n",
 		"Gap by token p50/p99/max (ms):           3.67 / 4.33 / 4.33\n",
 		"Peak output in any second (tok/s):       183.00 (vLLM reports 60: it counts events in fixed seconds)\n",
-		"tokens-per-event: the server sent 3.00 tokens per event",
+		"tokens-per-event: the server counted 3 tokens per event",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

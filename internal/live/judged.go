@@ -15,6 +15,7 @@ type judged struct {
 	soFar     metric.SoFar
 	lag       Bins // from the due time of a request to its sending, without the wait for a slot
 	ttft, itl doubts
+	opening   doubts // of TTFT, if an event without text was the first token
 }
 
 func (j *judged) record(r *tacho.Record) {
@@ -24,6 +25,7 @@ func (j *judged) record(r *tacho.Record) {
 	}
 	metric.TTFT.Errors(r, j.ttft.count)
 	metric.ITL.Errors(r, j.itl.count)
+	metric.TTFT.Errors(r, func(value, _, _ time.Duration) { j.opening.count(value, metric.OpeningTime(r), 0) })
 }
 
 func (j *judged) add(o *judged) {
@@ -31,6 +33,7 @@ func (j *judged) add(o *judged) {
 	j.lag.add(o.lag)
 	j.ttft.add(&o.ttft)
 	j.itl.add(&o.itl)
+	j.opening.add(&o.opening)
 }
 
 // doubts counts the values of a metric, and how far they may be off.
@@ -97,6 +100,10 @@ func (j *judged) summary(l *Level, at time.Duration) metric.Summary {
 	itl, off := j.itl.dist(metric.ITL)
 	s.ITLSlackMillis = off
 	s.Dists = metric.Dists{ttft, itl}
+	if doubted := j.opening.value.figure(); doubted.N > 0 {
+		dist, off := j.opening.dist(metric.TTFT)
+		s.Opening = &metric.Opening{Answers: int(doubted.N), OffMillis: off, OffShare: dist.Stats.UncertainShare(off)}
+	}
 	if exact := j.itl.exact.figure(); exact.N >= metric.MinExactGaps && off > 0 {
 		s.ExactGapMillis = exact.P99
 	}

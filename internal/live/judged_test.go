@@ -17,7 +17,7 @@ import (
 var needsMore = []string{
 	"interrupted", "ended-early", "unsent", "turns", "drift", "rate", "few-samples", "unsettled", // the end
 	"burst-spread", "cache", "tokens-per-event", "idle-slots", "turnaround", // not counted
-	"front-end", // the metrics page
+	"front-end", "held-back", // the metrics page
 }
 
 // paced returns n healthy requests sent at a rate.
@@ -39,7 +39,7 @@ func paced(n int, rate float64) (out []*tacho.Record) {
 	return out
 }
 
-// The reasons of the live view are those of the final verdict, without the rules of needsMore.
+// The live view and the final verdict give the same reasons, without the rules of needsMore.
 func TestLiveReasonsAreTheFinalOnes(t *testing.T) {
 	each := func(every int, harm func(r *tacho.Record)) func([]*tacho.Record) {
 		return func(all []*tacho.Record) {
@@ -74,8 +74,11 @@ func TestLiveReasonsAreTheFinalOnes(t *testing.T) {
 		"one late in fifty": {each(50, func(r *tacho.Record) { r.Sent += 100 * time.Millisecond }), []string{"lag-p99"}},
 		"coalesced":         {each(1, slack(2*time.Millisecond)), []string{"coalesced"}},
 		"barely coalesced":  {each(100, slack(2*time.Millisecond)), nil},
-		"late reads":        {each(1, slack(60*time.Millisecond)), []string{"coalesced", "late-reads"}},
-		"late first tokens": {each(1, func(r *tacho.Record) { r.Events[0].Slack = tacho.SlackOf(20 * time.Millisecond) }), []string{"coalesced", "ttft-bound"}},
+		"late reads":        {each(1, slack(60*time.Millisecond)), []string{"late-reads"}},
+		"announced": {each(1, func(r *tacho.Record) {
+			r.Opening, r.OutputFrom, r.Usage.Completion = tacho.Events{{At: r.Sent + time.Millisecond}}, tacho.FromTokenizer, 0
+		}), []string{"first-token"}},
+		"late first tokens": {each(1, func(r *tacho.Record) { r.Events[0].Slack = tacho.SlackOf(20 * time.Millisecond) }), []string{"late-reads", "ttft-bound"}},
 		"slow writes":       {each(1, func(r *tacho.Record) { r.SentSlack = 10 * time.Millisecond }), []string{"ttft-bound"}},
 		"clock steps":       {each(5, func(r *tacho.Record) { r.ClockStep = time.Second }), []string{"clock-step"}},
 		"read clock":        {each(1, func(r *tacho.Record) { r.Clock = tacho.ReadClock }), []string{"read-clock"}},
