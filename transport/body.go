@@ -1,9 +1,12 @@
 package transport
 
 import (
+	"bytes"
 	"cmp"
 	"io"
 	"net/http"
+	"sync/atomic"
+	"time"
 
 	"github.com/tacho-bench/tacho/internal/limit"
 )
@@ -18,6 +21,11 @@ type bodyReader struct {
 	left    int64 // bytes still wanted; negative for all
 	sink    Consumer
 	live    func(p []byte, at int64)
+
+	marked  bool         // the end mark of the events arrived
+	close   func() error // closes the connection or the body
+	limit   *time.Timer  // of the wait for the end of the body after the end mark
+	expired atomic.Bool  // limit has closed the connection
 }
 
 // follow reads the body of a response to its end.
@@ -34,15 +42,23 @@ func (c *Client) follow(t *tracker, resp *http.Response, sink Consumer, live fun
 		f.sink = pooledConsumer{sink, c, t.h1.h1Conn}
 	}
 	t.x.Sent = f.span.sendStart() // live needs the time
+	if f.close = resp.Body.Close; t.h1 != nil {
+		f.close = t.h1.Close
+	}
 	var err error
 	if t.h1 != nil && resp.Body != http.NoBody && len(resp.TransferEncoding) > 0 {
 		err = f.chunked()
 	} else {
 		err = f.plain(resp.Body)
 	}
+	if f.limit != nil {
+		f.limit.Stop()
+	}
 	if err == io.EOF { //nolint:errorlint // bare: a wrapped one is a body that broke off
 		t.bodyEnd(f.span)
 		err = nil
+	} else if f.expired.Load() {
+		err = io.ErrUnexpectedEOF
 	}
 	return cmp.Or(f.buffer.flush(f.sink), err)
 }
@@ -59,6 +75,7 @@ func (f *bodyReader) plain(body io.Reader) error {
 			}
 			f.tracker.h1.borrowBuffer()
 		}
+		f.limitEnd()
 		to := f.buffer.unused(f.left)
 		began := now()
 		n, err := body.Read(to)
@@ -141,6 +158,7 @@ func (f *bodyReader) got(p []byte, at Read) {
 	if f.left > 0 {
 		f.left -= int64(len(p))
 	}
+	f.marked = f.marked || endsEvents(b.data)
 	if f.live != nil {
 		f.live(p, at.At)
 	}
@@ -160,6 +178,24 @@ func (f *bodyReader) room() (err error) {
 	return err
 }
 
+// endsEvents reports whether p ends with the end mark of OpenAI's streams, as a line of its own.
+func endsEvents(p []byte) bool {
+	const mark, most = "[DONE]", len("data: [DONE]\r\n\r\n")
+	p = p[max(0, len(p)-most):]
+	line := bytes.TrimRight(p, "\r\n")
+	return len(line) < len(p) && bytes.HasSuffix(line, []byte(mark)) && bytes.HasSuffix(bytes.TrimRight(line[:len(line)-len(mark)], " "), []byte("data:"))
+}
+
+// limitEnd closes the connection after endWait, if the end mark arrived.
+func (f *bodyReader) limitEnd() {
+	if f.marked && f.limit == nil {
+		f.limit = time.AfterFunc(f.client.endWait, func() {
+			f.expired.Store(true)
+			_ = f.close() // the answer is complete
+		})
+	}
+}
+
 // await waits for more of the body. If very many streams are open, the stream keeps no
 // buffer while it waits.
 func (f *bodyReader) await() error {
@@ -167,6 +203,7 @@ func (f *bodyReader) await() error {
 	if !r.waits() {
 		return nil
 	}
+	f.limitEnd()
 	if f.client.open.Load() < veryManyStreams {
 		r.await()
 		return nil

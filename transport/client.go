@@ -38,6 +38,11 @@ const (
 	readBufferSize  = 1 << 10
 	writeBufferSize = 1 << 10
 
+	// usualEndWait is how long a body may continue after the end mark of its events. Servers
+	// send the last chunk right after the mark, but some proxies never send it, and would
+	// hold the request until its timeout.
+	usualEndWait = time.Second
+
 	maxRedirects = 10
 )
 
@@ -78,6 +83,7 @@ type Client struct {
 	urls      sync.Map // path to *url.URL
 	open      atomic.Int64
 	workers   workerPool
+	endWait   time.Duration // usualEndWait
 }
 
 // New returns a client for the server at o.BaseURL, without connecting.
@@ -92,7 +98,7 @@ func New(o Options) (*Client, error) {
 	if o.DialTimeout == 0 {
 		o.DialTimeout = defaultDialTimeout
 	}
-	c := &Client{base: base, addr: hostPort(base)}
+	c := &Client{base: base, addr: hostPort(base), endWait: usualEndWait}
 	c.keepAlive.onBroken, c.keepAlive.window = c.closeIdle, keptFor
 	c.dialer = newDialer(o, unixPath, base.Scheme == "https", &c.keepAlive)
 	proxy, err := proxyOf(o.Proxy, base)

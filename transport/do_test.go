@@ -495,3 +495,58 @@ func TestAnswerOvertakesTheWrite(t *testing.T) {
 		}
 	})
 }
+
+// An answer whose events have ended does not wait for the last chunk, which some proxies never send.
+func TestEndMark(t *testing.T) {
+	const mark = "data: [DONE]\n\n"
+	for _, c := range []struct {
+		name, body string
+		pings      bool // follow until the client closes
+		want       tacho.Cause
+		waits      time.Duration
+		reused     bool // the connection serves the next request
+	}{
+		{name: "last chunk", body: chunk("data: a\n\n") + chunk(mark) + "0\r\n\r\n", reused: true},
+		{name: "no last chunk", body: chunk("data: a\n\n") + chunk(mark), want: tacho.Reset, waits: usualEndWait},
+		{name: "one chunk", body: chunk("data: a\n\n" + mark), want: tacho.Reset, waits: usualEndWait},
+		{name: "CR", body: chunk("data:[DONE]\r\n\r\n"), want: tacho.Reset, waits: usualEndWait},
+		{name: "pieces", body: chunk("data: [DO") + chunk("NE]\n\n"), want: tacho.Reset, waits: usualEndWait},
+		{name: "pings", body: chunk(mark), pings: true, want: tacho.Reset, waits: usualEndWait},
+		{name: "other text", body: chunk("data: \"data: [DONE]\"\n\n"), want: tacho.Timeout, waits: time.Minute},
+		{name: "no line end", body: chunk("data: [DONE]"), want: tacho.Timeout, waits: time.Minute},
+		{name: "no data", body: chunk("event: [DONE]\n\n"), want: tacho.Timeout, waits: time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client := memory(t, Options{}, func(nc net.Conn, r *bufio.Reader) {
+					for readHead(r) == nil {
+						io.WriteString(nc, chunkedHead+c.body)
+						for c.pings {
+							time.Sleep(50 * time.Millisecond)
+							if _, err := io.WriteString(nc, chunk(": ping\n\n")); err != nil {
+								return
+							}
+						}
+					}
+				})
+				for i := range 2 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					start := now()
+					var x Exchange
+					err := client.Do(ctx, ready(t, client, "POST", "/", ""), &x, new(collector), nil)
+					got := Classify(err, &x)
+					if got == nil && c.want != "" || got != nil && got.Cause != c.want {
+						t.Errorf("%+v, want %q", got, c.want)
+					}
+					if waited := time.Duration(now() - start); waited != c.waits {
+						t.Errorf("ended after %v, want %v", waited, c.waits)
+					}
+					if x.Reused != (c.reused && i > 0) {
+						t.Errorf("request %d: reused is %v", i, x.Reused)
+					}
+				}
+			})
+		})
+	}
+}

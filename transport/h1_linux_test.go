@@ -6,6 +6,9 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/tacho-bench/tacho"
 )
 
 // Unrequested bytes from a server are not used as the response to the next request.
@@ -97,4 +100,23 @@ func TestOldLinesAreClosed(t *testing.T) {
 		t.Error("the old one is open")
 	}
 	c.h1.idle = nil
+}
+
+// Without the last chunk, an answer also ends on the connections of the receive thread.
+func TestEndMarkOnLines(t *testing.T) {
+	url := rawServer(t, func(c net.Conn, r *bufio.Reader) {
+		for readHead(r) == nil {
+			fmt.Fprint(c, chunkedHead+chunk("data: a\n\n")+chunk("data: [DONE]\n\n"))
+		}
+	})
+	c := newClient(t, Options{BaseURL: "http://" + url})
+	c.endWait = time.Millisecond
+	for range 3 {
+		var x Exchange
+		sink := new(collector)
+		err := c.Do(t.Context(), ready(t, c, "POST", "/", ""), &x, sink, nil)
+		if f := Classify(err, &x); f == nil || f.Cause != tacho.Reset || x.Reused || !strings.HasSuffix(string(sink.data), "[DONE]\n\n") {
+			t.Errorf("%+v, %q, %+v, want the whole answer", f, sink.data, x)
+		}
+	}
 }
