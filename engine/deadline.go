@@ -13,6 +13,7 @@ import (
 type deadlines struct {
 	parent  context.Context
 	timeout time.Duration // 0 is none
+	reason  error         // the error of an expired request
 
 	mu               sync.Mutex
 	oldest, youngest *deadline
@@ -21,7 +22,7 @@ type deadlines struct {
 }
 
 func newDeadlines(parent context.Context, timeout time.Duration) *deadlines {
-	ds := &deadlines{parent: parent, timeout: timeout}
+	ds := &deadlines{parent: parent, timeout: timeout, reason: context.DeadlineExceeded}
 	ds.unwatch = context.AfterFunc(parent, func() {
 		ds.mu.Lock()
 		defer ds.mu.Unlock()
@@ -67,6 +68,26 @@ func (d *deadline) begin() {
 	}
 }
 
+// shorten limits the remaining time of all open requests, and the time of later ones. The requests keep their order.
+func (ds *deadlines) shorten(most time.Duration, reason error) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	if ds.timeout > 0 && ds.timeout <= most {
+		return
+	}
+	ds.timeout, ds.reason = most, reason
+	end := time.Now().Add(most)
+	for d := ds.oldest; d != nil; d = d.newer {
+		if d.at.IsZero() || d.at.After(end) {
+			d.at = end
+		}
+	}
+	if ds.timer != nil {
+		ds.timer.Stop()
+	}
+	ds.timer = time.AfterFunc(0, ds.expire) // sets the timer of the oldest request
+}
+
 // expire ends the expired requests and sets the timer for the next.
 func (ds *deadlines) expire() {
 	ds.mu.Lock()
@@ -77,7 +98,7 @@ func (ds *deadlines) expire() {
 			ds.timer = time.AfterFunc(left, ds.expire)
 			return
 		}
-		ds.oldest.end(context.DeadlineExceeded)
+		ds.oldest.end(ds.reason)
 	}
 }
 
@@ -135,6 +156,8 @@ func (d *deadline) cancel() {
 // Deadline implements context.Context.
 func (d *deadline) Deadline() (time.Time, bool) {
 	parent, ok := d.of.parent.Deadline()
+	d.of.mu.Lock()
+	defer d.of.mu.Unlock()
 	if d.at.IsZero() || ok && parent.Before(d.at) {
 		return parent, ok
 	}

@@ -13,6 +13,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"runtime"
 	"sync/atomic"
@@ -29,6 +30,7 @@ type Stage struct {
 	Source   tacho.Source
 	Backend  tacho.Backend
 	Timeout  time.Duration         // of one request, from its start; 0 is none
+	Grace    time.Duration         // of requests in flight when MaxTime or Enough ends the sending; 0 is Timeout
 	Start    Start                 // returns the start of the clock, called when the first requests are ready; nil starts immediately
 	MaxTime  time.Duration         // latest start of a session; 0 is no limit
 	Begun    int                   // number of first arrivals that began before the stage, regardless of MaxTime
@@ -83,6 +85,7 @@ func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 	drained, over := make(chan error, 1), make(chan struct{})
 	go func() { drained <- drain(r.records, over, s.Live, sink) }()
 	err := r.begin(ctx, r.arriving, lookahead)
+	defer r.limitRest()()
 	if err == nil {
 		err = r.dispatch(ctx, r.arriving, lookahead)
 	}
@@ -91,6 +94,30 @@ func Run(ctx context.Context, s Stage, sink tacho.Sink) error {
 	close(over)
 	close(r.records)
 	return errors.Join(err, ignoreCancel(<-prepared), <-drained)
+}
+
+// limitRest limits the time of requests in flight when the sending ends early, because one answer that never ends would
+// hold the stage. stop ends the watch.
+func (r *runner) limitRest() (stop func()) {
+	if r.Grace == 0 {
+		return func() {}
+	}
+	reason := fmt.Errorf("no complete answer %v after the end of sending, set --request-timeout to wait longer: %w", r.Grace, context.DeadlineExceeded)
+	over := make(chan struct{})
+	go func() {
+		var late <-chan time.Time
+		if r.MaxTime > 0 {
+			late = time.After(time.Until(r.epoch.Add(r.MaxTime)))
+		}
+		select {
+		case <-late:
+		case <-r.Enough:
+		case <-over:
+			return
+		}
+		r.deadlines.shorten(r.Grace, reason)
+	}()
+	return func() { close(over) }
 }
 
 // begin waits for the start of the clock, which may come from outside so that several

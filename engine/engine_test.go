@@ -208,6 +208,43 @@ func TestMaxTime(t *testing.T) {
 	})
 }
 
+// Requests in flight at the end of sending end within Grace, and the stage with them.
+func TestGrace(t *testing.T) {
+	for name, c := range map[string]struct {
+		stage engine.Stage
+		stop  time.Duration // Enough is closed after this
+		ends  []time.Duration
+		fail  bool
+	}{
+		"MaxTime":                    {engine.Stage{MaxTime: 5 * time.Second, Grace: time.Minute}, 0, []time.Duration{65 * time.Second, 65 * time.Second}, true},
+		"Enough":                     {engine.Stage{Grace: time.Minute}, 3 * time.Second, []time.Duration{63 * time.Second, 63 * time.Second}, true},
+		"Enough before MaxTime":      {engine.Stage{MaxTime: 5 * time.Second, Grace: time.Minute}, 3 * time.Second, []time.Duration{63 * time.Second, 63 * time.Second}, true},
+		"a shorter timeout":          {engine.Stage{MaxTime: 5 * time.Second, Grace: time.Minute, Timeout: 10 * time.Second}, 0, []time.Duration{11 * time.Second, 12 * time.Second}, true},
+		"a timeout during the grace": {engine.Stage{MaxTime: 5 * time.Second, Grace: time.Minute, Timeout: 64 * time.Second}, 0, []time.Duration{65 * time.Second, 65 * time.Second}, true},
+		"answers in time":            {engine.Stage{MaxTime: 5 * time.Second, Grace: 2 * time.Hour}, 0, []time.Duration{3601 * time.Second, 3602 * time.Second}, false},
+		"all are sent":               {engine.Stage{Grace: time.Minute}, 0, []time.Duration{3601 * time.Second, 3602 * time.Second}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, enough := c.stage, make(chan struct{})
+				if c.stop > 0 {
+					time.AfterFunc(c.stop, func() { close(enough) })
+				}
+				s.Arrivals, s.Backend, s.Source, s.Enough = arrivals(pace.Constant{Rate: 1, Count: 2}), &server{takes: time.Hour}, plain{n: 2}, enough
+				recs := run(t, s)
+				if len(recs) != 2 {
+					t.Fatalf("%d records", len(recs))
+				}
+				for i, r := range recs {
+					if r.End != c.ends[i] || r.OK() == c.fail || c.fail && r.Failure.Cause != tacho.Timeout {
+						t.Errorf("request %d ended after %v: %+v, want %v", i, r.End, r.Failure, c.ends[i])
+					}
+				}
+			})
+		})
+	}
+}
+
 // A cancelled run keeps finished records, records requests in flight as cancelled, and
 // returns the error.
 func TestStop(t *testing.T) {

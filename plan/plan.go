@@ -101,7 +101,7 @@ type Load struct {
 	RampUpStrategy  string   `flag:"ramp-up-strategy" list:"yes" words:"linear exponential" help:"increase the rate, linear or exponential; replaces --request-rate"`
 	RampUpStartRPS  *float64 `flag:"ramp-up-start-rps" help:"requests per second at the start of the ramp"`
 	RampUpEndRPS    *float64 `flag:"ramp-up-end-rps" help:"requests per second at the end of the ramp"`
-	MaxSeconds      Seconds  `flag:"max-seconds" help:"+ send requests for this long instead of --num-prompts; requests in flight finish"`
+	MaxSeconds      Seconds  `flag:"max-seconds" help:"+ send requests for this long instead of --num-prompts; requests in flight have 10 minutes to finish, or --request-timeout if set"`
 	Replay          string   `flag:"replay" list:"yes" help:"+ repeat the requests of a stored run at the same times: its directory, or DIR:INDEX for one of several levels"`
 	LevelPause      Seconds  `flag:"level-pause" help:"+ pause between levels"`
 	ShuffleLevels   bool     `flag:"shuffle-levels" list:"no" help:"+ run the levels in random order; the report sorts them"`

@@ -101,5 +101,18 @@ func (x local) stage(s *level, counts *engine.Live) engine.Stage {
 		Index: s.Index, Arrivals: speed.due(s.pacer), Limit: s.Concurrency,
 		Source: speed.source(x.named(s.work, s.Level)), Backend: x.Target.Backend, Live: counts, Enough: x.enough(), Precise: x.env.Dial == nil, Count: x.Target.AnswerCounter(),
 		Timeout: speed.Squeeze(x.Plan.RequestTimeout.Duration()), MaxTime: speed.Squeeze(x.Plan.MaxSeconds.Duration()),
+		Grace: x.grace(),
 	}
+}
+
+// usualGrace is how long requests in flight may take after --max-seconds, key n or a search has ended the sending. OpenAI's
+// own clients give up after the same time.
+const usualGrace = 10 * time.Minute
+
+// grace returns the grace period of a stage. A timeout that the user has set is the only limit.
+func (x local) grace() time.Duration {
+	if x.Plan.Given("request-timeout") {
+		return 0
+	}
+	return x.Speed().Squeeze(usualGrace)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -503,6 +504,47 @@ func TestMaxSeconds(t *testing.T) {
 			t.Errorf("%d requests of 9 ms one after the other in half a second, want 56", n)
 		}
 	})
+}
+
+// One answer that never ends does not hold a level with --max-seconds for the default timeout of six hours.
+func TestMaxSecondsEndsStalls(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*plan.Plan)
+		want   time.Duration // of the level
+	}{
+		"default":       {func(*plan.Plan) {}, 10*time.Minute + 5*time.Second},
+		"own timeout":   {func(p *plan.Plan) { list(p, "request-timeout", "3600") }, time.Hour + 4*time.Second}, // the last request left after 4 s
+		"no time limit": {func(p *plan.Plan) { p.MaxSeconds, p.NumPrompts = 0, 4 }, 6*time.Hour + 4*time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				url, _ := serve(t, func(h http.Handler) http.Handler {
+					return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/completions") {
+							h.ServeHTTP(w, r)
+							return
+						}
+						for r.Context().Err() == nil { // pings for ever
+							_, _ = io.WriteString(w, ": ping\n\n")
+							_ = http.NewResponseController(w).Flush()
+							time.Sleep(20 * time.Second)
+						}
+					})
+				})
+				began := time.Now()
+				out := do(t, planFor(url, func(p *plan.Plan) {
+					p.NumPrompts, p.MaxSeconds, p.RequestRate, p.Burstiness = plan.Default().NumPrompts, 5, 1, math.Inf(1)
+					c.change(p)
+				}))
+				if took := time.Since(began); took < c.want-time.Second || took > c.want+time.Second {
+					t.Errorf("took %v, want %v", took, c.want)
+				}
+				if f := out.records[0].Failure; f == nil || f.Cause != tacho.Timeout || (name == "default") != strings.Contains(f.Message, "--request-timeout") {
+					t.Errorf("%+v", f)
+				}
+			})
+		})
+	}
 }
 
 // Due but unsent requests are counted and affect the verdict.
