@@ -5,6 +5,7 @@ package outcome
 import (
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tacho-bench/tacho"
@@ -123,4 +124,22 @@ type RateChange struct {
 // Predicted reports whether a model computed any part of the run.
 func (r *Run) Predicted() bool {
 	return slices.ContainsFunc(r.Levels, func(l Level) bool { return l.Summary.Config.Predicted })
+}
+
+// Simulated reports whether a simulated engine served any part of a measured run.
+func (r *Run) Simulated() bool {
+	by := func(a *About) bool {
+		return slices.ContainsFunc(a.URLs, func(url string) bool { return strings.HasPrefix(url, SimulatedEngine) })
+	}
+	return !r.Predicted() && (by(&r.About) || slices.ContainsFunc(r.Levels, func(l Level) bool { return by(r.About.Of(&l)) }))
+}
+
+// Invalid returns the number of INVALID levels.
+func (r *Run) Invalid() (n int) {
+	for i := range r.Levels {
+		if r.Levels[i].Summary.Verdict.Severity == metric.Invalid {
+			n++
+		}
+	}
+	return n
 }

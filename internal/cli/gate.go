@@ -72,9 +72,7 @@ func (g *gate) judge(env *Env, runs []outcome.Run) error {
 
 // anyInvalid reports whether a level of the runs is INVALID.
 func anyInvalid(runs []outcome.Run) bool {
-	return slices.ContainsFunc(runs, func(r outcome.Run) bool {
-		return slices.ContainsFunc(r.Levels, func(l outcome.Level) bool { return l.Summary.Verdict.Severity == metric.Invalid })
-	})
+	return slices.ContainsFunc(runs, func(r outcome.Run) bool { return r.Invalid() > 0 })
 }
 
 // end prints a line for every condition, writes the JUnit file and returns the
