@@ -206,16 +206,7 @@ func (r *reader) event(e wire.SSEEvent) {
 	if c.failed {
 		r.note(tacho.InBand, r.client.clip(string(c.message)))
 	}
-	switch {
-	case c.token:
-		r.closing = nil
-		r.token(c, r.arrival(e.End))
-	case len(c.finish) > 0, c.end && r.textless():
-		r.closing = &closing{r.arrival(e.End), c.blank}
-		r.nonToken(r.closing.at)
-	default:
-		r.nonToken(r.arrival(e.End))
-	}
+	r.time(c, e)
 	if r.client.KeepText {
 		r.keep(c)
 	}
@@ -227,6 +218,20 @@ func (r *reader) event(e wire.SSEEvent) {
 		if badFinish[r.rec.Finish] {
 			r.note(tacho.InBand, "the server ended the stream with finish reason "+r.rec.Finish)
 		}
+	}
+}
+
+// time stores when an event arrived: as a token, as the end, or as an event without a token.
+func (r *reader) time(c *chunk, e wire.SSEEvent) {
+	switch {
+	case c.token:
+		r.closing = nil
+		r.token(c, r.arrival(e.End))
+	case len(c.finish) > 0, c.end && r.textless():
+		r.closing = &closing{r.arrival(e.End), c.blank}
+		r.nonToken(r.closing.at)
+	default:
+		r.nonToken(r.arrival(e.End))
 	}
 }
 

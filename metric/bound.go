@@ -161,7 +161,7 @@ func (b *bounds) summarize(s *Summary) {
 	}
 	s.ITLSlackMillis = b.of[indexITL].slack.percentile(99, s.Dist(ITL).N)
 	s.TTFTSlackMillis = b.of[indexTTFT].slack.percentile(99, s.Dist(TTFT).N)
-	s.Opening = b.opened.summary(s)
+	s.Opening = b.summary(s)
 	if n := b.exact.count(); n >= MinExactGaps && s.ITLSlackMillis > 0 {
 		gap := b.exact.percentile(99, n)
 		s.ExactGapMillis = &gap

@@ -205,7 +205,7 @@ func TestLumps(t *testing.T) {
 		"eleven":                          {lumps(50*ms, 11, 220*ms), 66, exact, "lumps: 100 % of answers came in lumps of 11 events, 220 ms apart"},
 		"twelve":                          {lumps(50*ms, 12, 240*ms), 60, exact, "buffered: 100 % of answers arrived in bursts of 12 events"},
 		"twenty":                          {lumps(50*ms, 20, 400*ms), 60, exact, "buffered: 100 % of answers arrived in bursts of 20 events"},
-		"a hold of 25 ms at gaps of 20":   {func(k int) time.Duration { return 50*ms + (time.Duration(k)*20*ms/(30*ms))*30*ms }, 60, exact, "lumps: 100 % of answers came in lumps of 1.5 events, 30 ms apart"},
+		"a hold of 25 ms at gaps of 20":   {func(k int) time.Duration { return 50*ms + time.Duration(k*20/30*30)*ms }, 60, exact, "lumps: 100 % of answers came in lumps of 1.5 events, 30 ms apart"},
 		"a server that was late once":     {lateFrom(30, lumps(60*ms, 1, 10*ms)), 60, exact, ""},
 		"a very fast engine":              {lumps(30*ms, 4, ms), 100, exact, ""},
 		"short answers":                   {lumps(30*ms, 4, 80*ms), 7, exact, ""},

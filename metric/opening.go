@@ -92,7 +92,9 @@ func (o *opened) summary(s *Summary) *Opening {
 		}
 		other := m.other(b).Distribution()
 		for _, pair := range [][2]float64{
-			{d.Stats.Mean, other.Mean()}, {d.Stats.Median, other.Median()}, {d.Stats.Percentile(99), other.Quantile(0.99)},
+			{d.Stats.Mean, other.Mean()},
+			{d.Stats.Median, other.Median()},
+			{d.Stats.Percentile(99), other.Quantile(0.99)},
 			{d.Stats.Percentile(99), d.Stats.Percentile(99) - b.slack.percentile(99, d.N)},
 		} {
 			out.OffShare = max(out.OffShare, math.Abs(pair[0]-pair[1])/max(pair[0], minMillis))

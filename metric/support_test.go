@@ -13,7 +13,7 @@ func TestSupport(t *testing.T) {
 	late := metric.Reason{Code: "late-reads", Severity: metric.Invalid, Figures: []string{"itl", "stalled_share"}, Text: "late reads"}
 	level := func(completed, failed int, set func(*metric.Summary)) *metric.Summary {
 		s := &metric.Summary{Verdict: metric.Verdict{Severity: metric.Valid}}
-		s.Completed, s.Failed, s.Counts.Requests = completed, failed, completed+failed
+		s.Completed, s.Failed, s.Requests = completed, failed, completed+failed
 		for _, name := range []string{"ttft", "itl"} {
 			n := completed * map[string]int{"ttft": 1, "itl": 50}[name]
 			s.Dists = append(s.Dists, metric.Dist{Name: name, Unit: metric.Millis, N: n, Stats: &metric.Stats{Mean: 100, Median: 100, Percentiles: []metric.Percentile{{P: 99, Value: 300}}}})

@@ -126,9 +126,7 @@ func TestPlansReadOnlyPermittedFiles(t *testing.T) {
 		values = append(values, fmt.Sprintf(form, private+name), fmt.Sprintf(form, link+name))
 	}
 	values = append(values, map[string]any{"file": private + name})
-	for _, path := range paths {
-		values = append(values, path)
-	}
+	values = append(values, paths...)
 
 	synctest.Test(t, func(t *testing.T) {
 		url, _ := serve(t, nil)

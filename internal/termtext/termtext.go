@@ -121,7 +121,9 @@ func (l *Line) Add(style Style, text string) *Line {
 }
 
 // To pads the line with spaces up to a column, with at least one space.
-func (l *Line) To(column int) *Line { return l.Add(Plain, strings.Repeat(" ", max(column-Width(l.plain), 1))) }
+func (l *Line) To(column int) *Line {
+	return l.Add(Plain, strings.Repeat(" ", max(column-Width(l.plain), 1)))
+}
 
 // Right appends text at the right end of the line.
 func (l *Line) Right(style Style, text string) *Line {

@@ -26,8 +26,15 @@ func TestCut(t *testing.T) {
 		most int
 		want string
 	}{
-		{"short", 5, "short"}, {"longer", 5, "longe"}, {"much longer", 8, "much ..."}, {"日本日本日本", 8, "日本..."}, {"日本日本日本", 1, ""}, {"abc", 0, ""}, {"abc", -3, ""},
-		{"👍🏽👍🏽👍🏽👍🏽", 7, "👍🏽👍🏽..."}, {"👍🏽👍🏽", 3, "👍🏽"},
+		{"short", 5, "short"},
+		{"longer", 5, "longe"},
+		{"much longer", 8, "much ..."},
+		{"日本日本日本", 8, "日本..."},
+		{"日本日本日本", 1, ""},
+		{"abc", 0, ""},
+		{"abc", -3, ""},
+		{"👍🏽👍🏽👍🏽👍🏽", 7, "👍🏽👍🏽..."},
+		{"👍🏽👍🏽", 3, "👍🏽"},
 	} {
 		if got := Cut(c.text, c.most); got != c.want {
 			t.Errorf("Cut(%q, %d) = %q, want %q", c.text, c.most, got, c.want)

@@ -37,34 +37,47 @@ func ChartOf(run *outcome.Run) *Chart {
 	for _, slo := range slos {
 		names = append(names, slo.Metric)
 	}
+	levels := make([]*metric.Summary, len(places))
+	for i, place := range places {
+		levels[i] = &usable[place].Summary
+	}
 	for _, name := range append(names, metric.TTFT.Name, metric.E2EL.Name) {
 		m := metric.Named(name)
 		if m == nil || m.Unit != metric.Millis {
 			continue
 		}
-		c := &Chart{Metric: m, Unit: map[string]string{
-			"request-rate": "requests/s", "max-concurrency": "concurrent requests", "num-prompts": "requests in a burst",
-		}[option]}
-		var known []*metric.Summary
-		for i, place := range places {
-			if s := &usable[place].Summary; tailBreak(m, s) != nil {
-				known, c.Loads, c.Verdicts = append(known, s), append(c.Loads, load[i]), append(c.Verdicts, s.Verdict.Severity)
-			}
-		}
-		if len(known) < 2 {
-			continue
-		}
-		statistic, of := tailOf(m, known)
-		c.Statistic = statistic
-		for _, s := range known {
-			c.Values = append(c.Values, of(s))
-		}
-		if i := slices.IndexFunc(slos, func(s metric.SLO) bool { return s.Metric == name && s.Percentile == 0 }); i >= 0 {
-			c.Limit = slos[i].LimitMillis
-		}
-		if !slices.ContainsFunc(c.Values, math.IsNaN) {
+		if c := chartOf(m, levels, load, slos); c != nil {
+			c.Unit = map[string]string{
+				"request-rate": "requests/s", "max-concurrency": "concurrent requests", "num-prompts": "requests in a burst",
+			}[option]
 			return c
 		}
 	}
 	return nil
+}
+
+// chartOf returns the chart of one metric, or nil if fewer than two levels have it.
+func chartOf(m *metric.Metric, levels []*metric.Summary, loads []float64, slos []metric.SLO) *Chart {
+	c := &Chart{Metric: m}
+	var known []*metric.Summary
+	for i, s := range levels {
+		if tailBreak(m, s) != nil {
+			known, c.Loads, c.Verdicts = append(known, s), append(c.Loads, loads[i]), append(c.Verdicts, s.Verdict.Severity)
+		}
+	}
+	if len(known) < 2 {
+		return nil
+	}
+	statistic, of := tailOf(m, known)
+	c.Statistic = statistic
+	for _, s := range known {
+		c.Values = append(c.Values, of(s))
+	}
+	if i := slices.IndexFunc(slos, func(s metric.SLO) bool { return s.Metric == m.Name && s.Percentile == 0 }); i >= 0 {
+		c.Limit = slos[i].LimitMillis
+	}
+	if slices.ContainsFunc(c.Values, math.IsNaN) {
+		return nil
+	}
+	return c
 }
