@@ -44,17 +44,13 @@ var clockRules = []Rule{
 		Code: "late-reads", Unit: "gaps", Note: never, Degraded: lateGap, Invalid: lateGaps,
 		Figures: gapFigures,
 		Action:  "add client CPU, or use --clock wire",
-		Doc:     fmt.Sprintf("largest error of the gaps at p99 / p99 of the exact gaps, or the lower bound of the p99 of all gaps. Above %d, the client was late and read tokens of several server steps together, and ITL is not usable. TPOT and throughput are, and TTFT unless another rule names it. The rule needs at least %d exact gaps with a p99 of %d ms or more", lateGaps, MinExactGaps, minStepMillis),
+		Doc:     fmt.Sprintf("largest error of the gaps at p99 / p99 of the exact gaps, or the lower bound of the p99 of all gaps. Above %d, the client read tokens of several steps together. The rule needs at least %d exact gaps with a p99 of %d ms or more", lateGaps, MinExactGaps, minStepMillis),
 		value:   lateReads,
-		text: func(s *Summary, v float64) string {
-			right := "TTFT, TPOT and throughput are"
-			if d := s.Dist(TTFT); d.Stats != nil && uncertain(d.Stats, s.TTFTSlackMillis) > maxUncertain {
-				right = "TPOT and throughput are"
-			}
+		text: func(_ *Summary, v float64) string {
 			if v > lateGaps {
-				return "the client read tokens of several steps together, so ITL is not usable; " + right
+				return "the client read tokens of several steps together"
 			}
-			return "the client read tokens of two steps together, so ITL is uncertain; " + right + " not"
+			return "the client read tokens of two steps together, so ITL is uncertain"
 		},
 	}),
 	unbuffered(Rule{

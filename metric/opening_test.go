@@ -76,7 +76,7 @@ func TestFirstToken(t *testing.T) {
 					c.severity = ""
 				}
 				if reason.Severity != c.severity {
-					t.Errorf("%q, an error of %v: want %q", reason, got.OffShare, c.severity)
+					t.Errorf("%q, an error of %v: want %q", reason.Text, got.OffShare, c.severity)
 				}
 			}
 		})

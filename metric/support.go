@@ -23,7 +23,7 @@ func (q *Quantity) Unusable(s *Summary) string {
 		return "the level is INVALID"
 	}
 	for i := range s.Verdict.Reasons {
-		if r := &s.Verdict.Reasons[i]; r.Severity == Invalid && r.doubts(name) {
+		if r := &s.Verdict.Reasons[i]; r.Unusable && r.doubts(name) {
 			return fmt.Sprintf("%s is INVALID (%s)", name, r.Text)
 		}
 	}

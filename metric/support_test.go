@@ -10,7 +10,7 @@ import (
 // A level supports a condition if its verdict does not rule out the figure and it has enough requests.
 // With too few, only a figure that is certainly beyond its limit counts.
 func TestSupport(t *testing.T) {
-	late := metric.Reason{Code: "late-reads", Severity: metric.Invalid, Figures: []string{"itl", "stalled_share"}, Text: "late reads"}
+	late := metric.Reason{Code: "late-reads", Severity: metric.Degraded, Unusable: true, Figures: []string{"itl", "stalled_share"}, Text: "late reads"}
 	level := func(completed, failed int, set func(*metric.Summary)) *metric.Summary {
 		s := &metric.Summary{Verdict: metric.Verdict{Severity: metric.Valid}}
 		s.Completed, s.Failed, s.Requests = completed, failed, completed+failed

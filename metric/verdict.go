@@ -43,6 +43,9 @@ type Reason struct {
 	// Figures are the names of the metrics and quantities in doubt ("itl"). If it is empty, all figures
 	// are in doubt.
 	Figures []string `json:"figures,omitempty"`
+	// Unusable reports whether Figures are INVALID. The other figures of the level are usable, so the
+	// severity is DEGRADED.
+	Unusable bool `json:"unusable,omitempty"`
 }
 
 // doubts reports whether the reason is about a figure.
@@ -57,20 +60,12 @@ func (v *Verdict) Of(figure string) Severity {
 	}
 	out := Valid
 	for i := range v.Reasons {
-		if r := &v.Reasons[i]; r.doubts(figure) && (r.Severity == Invalid || r.Severity == Degraded && out == Valid) {
-			out = r.Severity
-		}
-	}
-	return out
-}
-
-// Unusable returns the figures that are INVALID although the level is not.
-func (v *Verdict) Unusable() (out []string) {
-	for i := range v.Reasons {
-		for _, f := range v.Reasons[i].Figures {
-			if v.Reasons[i].Severity == Invalid && v.Severity != Invalid && !slices.Contains(out, f) {
-				out = append(out, f)
-			}
+		switch r := &v.Reasons[i]; {
+		case !r.doubts(figure):
+		case r.Unusable:
+			return Invalid
+		case r.Severity == Degraded:
+			out = Degraded
 		}
 	}
 	return out
@@ -323,11 +318,9 @@ func judge(s *Summary, applies func(*Rule) bool) Verdict {
 	}
 	v.Reasons = append(v.Reasons, s.Config.Known...)
 	for i := range v.Reasons {
-		switch r := &v.Reasons[i]; {
-		case r.Severity == Invalid && len(r.Figures) == 0:
-			v.Severity = Invalid
-		case (r.Severity == Invalid || r.Severity == Degraded) && v.Severity == Valid:
-			v.Severity = Degraded
+		switch r := v.Reasons[i].Severity; {
+		case r == Invalid, r == Degraded && v.Severity == Valid:
+			v.Severity = r
 		}
 	}
 	if s.Config.Predicted {
@@ -349,7 +342,42 @@ func (r *Rule) ask(s *Summary) (Reason, bool) {
 	if r.actionFor != nil {
 		do = cmp.Or(r.actionFor(s), do)
 	}
-	return Reason{Code: r.Code, Severity: severity, Text: r.text(s, value) + ": " + do, Figures: r.figures(s)}, true
+	out := Reason{Code: r.Code, Severity: severity, Text: r.text(s, value), Figures: r.figures(s)}
+	if severity == Invalid && len(out.Figures) > 0 {
+		out.Severity, out.Unusable = Degraded, true
+		out.Text += "; " + usable(out.Figures)
+	}
+	out.Text += ": " + do
+	return out, true
+}
+
+// usable says which figures of a level are usable, if some are not.
+func usable(doubted []string) string {
+	var yes, no []string
+	for _, m := range Classic {
+		to := &yes
+		if slices.Contains(doubted, m.Name) {
+			to = &no
+		}
+		*to = append(*to, strings.ToUpper(m.Name))
+	}
+	if slices.Contains(doubted, goodputQuantity) {
+		no = append(no, "goodput")
+	}
+	verb := "is"
+	if len(no) > 1 {
+		verb = "are"
+	}
+	return fmt.Sprintf("%s %s not usable, %s are", list(no), verb, list(append(yes, "throughput")))
+}
+
+// list joins words with commas and "and".
+func list(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
 // figures names the figures in doubt, with the share of stalled requests if stalls are in doubt, and

@@ -155,7 +155,7 @@ var verdictCases = []struct {
 		setBound(s, metric.ITL, 50, 200)
 		exact := 52.0
 		s.ExactGapMillis = &exact
-	}, "late-reads INVALID"},
+	}, "late-reads unusable"},
 	{"first tokens within half a percent", func(s *metric.Summary) { uncertainTTFT(s, 1) }, ""},
 	{"first tokens within 1 %", func(s *metric.Summary) { uncertainTTFT(s, 2) }, "ttft-bound NOTE"},
 	{"first tokens within 3 %", func(s *metric.Summary) { uncertainTTFT(s, 6) }, "ttft-bound DEGRADED"},
@@ -299,6 +299,9 @@ func small(n int) metric.Buffering {
 	return metric.Buffering{Answers: 100, Small: metric.Lumps{Answers: n, Events: 63 * n, Lumps: 7 * n, Span: time.Duration(n) * 6 * 180 * time.Millisecond}}
 }
 
+// unusable is the level of a reason that makes some figures INVALID.
+const unusable = "unusable"
+
 func TestVerdict(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range verdictCases {
@@ -308,8 +311,12 @@ func TestVerdict(t *testing.T) {
 			v := metric.Judge(s)
 			var got []string
 			for _, r := range v.Reasons {
-				got = append(got, r.Code+" "+string(r.Severity))
-				seen[r.Code+" "+string(r.Severity)] = true
+				word := string(r.Severity)
+				if r.Unusable {
+					word = unusable
+				}
+				got = append(got, r.Code+" "+word)
+				seen[r.Code+" "+word] = true
 				if r.Text == "" || strings.Contains(r.Text, "%!") {
 					t.Errorf("%s says %q", r.Code, r.Text)
 				}
@@ -318,10 +325,11 @@ func TestVerdict(t *testing.T) {
 				t.Errorf("-want +got\n%s", diff)
 			}
 			wantLevel := metric.Valid
-			if len(v.Unusable()) > 0 {
+			switch word := c.want[strings.LastIndex(c.want, " ")+1:]; word {
+			case string(metric.Degraded), string(metric.Invalid):
+				wantLevel = metric.Severity(word)
+			case unusable:
 				wantLevel = metric.Degraded
-			} else if level := c.want[strings.LastIndex(c.want, " ")+1:]; level != "" && metric.Severity(level) != metric.Note {
-				wantLevel = metric.Severity(level)
 			}
 			if v.Severity != wantLevel {
 				t.Errorf("the run is %s, want %s", v.Severity, wantLevel)
@@ -330,6 +338,9 @@ func TestVerdict(t *testing.T) {
 	}
 	for _, r := range metric.Rules {
 		for level, threshold := range map[metric.Severity]float64{metric.Note: r.Note, metric.Degraded: r.Degraded, metric.Invalid: r.Invalid} {
+			if level == metric.Invalid && len(r.Figures) > 0 {
+				level = unusable
+			}
 			if what := r.Code + " " + string(level); !math.IsInf(threshold, 1) && !seen[what] {
 				t.Errorf("no case for %s", what)
 			}
@@ -530,25 +541,49 @@ func TestLateConnectionsAreNotTheClient(t *testing.T) {
 // A reason about some figures makes these figures unusable, and no others. A reason about all figures
 // makes the level INVALID.
 func TestVerdictByFigure(t *testing.T) {
-	gaps := metric.Reason{Code: "late-reads", Severity: metric.Invalid, Figures: []string{"itl", "request_goodput"}}
+	gaps := metric.Reason{Code: "late-reads", Severity: metric.Degraded, Figures: []string{"itl", "request_goodput"}, Unusable: true}
 	first := metric.Reason{Code: "ttft-bound", Severity: metric.Degraded, Figures: []string{"ttft"}}
 	all := metric.Reason{Code: "rate", Severity: metric.Invalid}
 	note := metric.Reason{Code: "read-clock", Severity: metric.Note}
 	for _, c := range []struct {
 		reasons                []metric.Reason
 		level, itl, ttft, e2el metric.Severity
-		unusable               string
 	}{
-		{nil, metric.Valid, metric.Valid, metric.Valid, metric.Valid, ""},
-		{[]metric.Reason{note}, metric.Valid, metric.Valid, metric.Valid, metric.Valid, ""},
-		{[]metric.Reason{gaps, note}, metric.Degraded, metric.Invalid, metric.Valid, metric.Valid, "itl request_goodput"},
-		{[]metric.Reason{first, gaps}, metric.Degraded, metric.Invalid, metric.Degraded, metric.Valid, "itl request_goodput"},
-		{[]metric.Reason{gaps, all}, metric.Invalid, metric.Invalid, metric.Invalid, metric.Invalid, ""},
+		{nil, metric.Valid, metric.Valid, metric.Valid, metric.Valid},
+		{[]metric.Reason{note}, metric.Valid, metric.Valid, metric.Valid, metric.Valid},
+		{[]metric.Reason{gaps, note}, metric.Degraded, metric.Invalid, metric.Valid, metric.Valid},
+		{[]metric.Reason{first, gaps}, metric.Degraded, metric.Invalid, metric.Degraded, metric.Valid},
+		{[]metric.Reason{gaps, all}, metric.Invalid, metric.Invalid, metric.Invalid, metric.Invalid},
+		{[]metric.Reason{all, first}, metric.Invalid, metric.Invalid, metric.Invalid, metric.Invalid},
 	} {
 		v := metric.JudgeBy(&metric.Summary{Config: metric.Config{Known: c.reasons}}, []string{})
 		got := []metric.Severity{v.Severity, v.Of("itl"), v.Of("ttft"), v.Of("e2el")}
-		if want := []metric.Severity{c.level, c.itl, c.ttft, c.e2el}; !slices.Equal(got, want) || strings.Join(v.Unusable(), " ") != c.unusable {
-			t.Errorf("%v: level, ITL, TTFT and E2EL are %v, unusable %v; want %v, %s", c.reasons, got, v.Unusable(), want, c.unusable)
+		if want := []metric.Severity{c.level, c.itl, c.ttft, c.e2el}; !slices.Equal(got, want) {
+			t.Errorf("%v: level, ITL, TTFT and E2EL are %v, want %v", c.reasons, got, want)
+		}
+	}
+}
+
+// A doubt about gaps leaves all other figures, and says so, with the goodput of a limit on gaps.
+func TestLateReadsNameUsableFigures(t *testing.T) {
+	for limit, want := range map[string]string{
+		"ttft": "the client read tokens of several steps together; ITL is not usable, TTFT, TPOT, E2EL and throughput are: add client CPU, or use --clock wire",
+		"itl":  "the client read tokens of several steps together; ITL and goodput are not usable, TTFT, TPOT, E2EL and throughput are: add client CPU, or use --clock wire",
+	} {
+		s := healthy()
+		s.Config.Goodput = []metric.SLO{{Metric: limit, LimitMillis: 50}}
+		coalesce(s, 150, 200)
+		setBound(s, metric.ITL, 50, 200)
+		exact := 52.0
+		s.ExactGapMillis = &exact
+		v := metric.Judge(s)
+		if v.Severity != metric.Degraded || len(v.Reasons) != 1 || v.Reasons[0].Text != want {
+			t.Errorf("a limit on %s: %+v, want DEGRADED, %q", limit, v, want)
+		}
+		for _, m := range []*metric.Metric{metric.TTFT, metric.TPOT, metric.E2EL} {
+			if got := v.Of(m.Name); got != metric.Valid {
+				t.Errorf("%s is %s", m.Name, got)
+			}
 		}
 	}
 }

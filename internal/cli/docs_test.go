@@ -111,10 +111,19 @@ func metricsDoc() string {
 		}
 	}
 	b.WriteString("\n## The verdict\n\nEach rule computes one number. A number above a threshold gives a note, " +
-		"makes the run DEGRADED, or makes it INVALID (exit code 4).\n\n" +
-		"| rule | note | DEGRADED | INVALID | unit | number, and why it matters |\n|---|---|---|---|---|---|\n")
+		"makes the run DEGRADED, or makes it INVALID (exit code 4). A rule about some figures never makes the run INVALID: " +
+		"it makes these figures INVALID, and the run DEGRADED.\n\n" +
+		"| rule | figures | note | DEGRADED | INVALID | unit | number, and why it matters |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range metric.Rules {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", r.Code, threshold(r.Note), threshold(r.Degraded), threshold(r.Invalid), r.Unit, strings.ReplaceAll(r.Doc, "|", `\|`))
+		figures := "all"
+		if len(r.Figures) > 0 {
+			var names []string
+			for _, m := range r.Figures {
+				names = append(names, "`"+m.Name+"`")
+			}
+			figures = strings.Join(names, " ")
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s |\n", r.Code, figures, threshold(r.Note), threshold(r.Degraded), threshold(r.Invalid), r.Unit, strings.ReplaceAll(r.Doc, "|", `\|`))
 	}
 	return b.String()
 }

@@ -224,7 +224,7 @@ func (f *finding) probe(ctx context.Context, p search.Probe) error {
 	if err != nil {
 		return err
 	}
-	r := f.search.Add(judge.watch, void(out))
+	r := f.search.Add(judge.watch, f.void(out))
 	f.say(f.line(r))
 	return nil
 }
@@ -289,11 +289,18 @@ func (b *benchRun) inFlight() int {
 
 // void explains why a probe is not usable, or returns an empty string: its
 // verdict is INVALID for another reason than failed requests, which a probe has
-// to detect.
-func void(l *outcome.Level) string {
-	for _, r := range l.Summary.Verdict.Reasons {
+// to detect, or the figure of a goal is not usable.
+func (f *finding) void(l *outcome.Level) string {
+	v := &l.Summary.Verdict
+	for _, r := range v.Reasons {
 		if r.Severity == metric.Invalid && r.Code != "failures" && r.Code != "no-success" {
 			return r.Text
+		}
+	}
+	for _, g := range f.search.Goals {
+		q := metric.Quantity{Metric: g.Metric}
+		if why := q.Unusable(&l.Summary); g.Metric != nil && v.Severity != metric.Invalid && why != "" {
+			return why
 		}
 	}
 	return ""

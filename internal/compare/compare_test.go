@@ -328,7 +328,7 @@ func TestGateNeedsSupport(t *testing.T) {
 		l.Summary.Verdict.Severity = v
 		l.Summary.Dists[0].Stats.Percentiles = []metric.Percentile{{P: 99, Value: 2 * ttft}}
 		if len(figures) > 0 {
-			l.Summary.Verdict.Reasons = []metric.Reason{{Severity: metric.Invalid, Figures: figures, Text: "why"}}
+			l.Summary.Verdict.Reasons = []metric.Reason{{Severity: metric.Degraded, Unusable: true, Figures: figures, Text: "why"}}
 		}
 		return []outcome.Level{l}
 	}
