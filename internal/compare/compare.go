@@ -232,20 +232,30 @@ func newRow(levels [][]*outcome.Level, singles []*single, q metric.Quantity) (ro
 			row.Deltas[i] = withinRuns(first, e, q, singles[0], singles[i])
 		default:
 			row.Deltas[i] = betweenRuns(first, e)
+			if q.Name == metric.FailureShare && first.runs+e.runs > 2 {
+				row.Deltas[i].testFailures(tallies(levels[0]), tallies(levels[i]))
+			}
 		}
 	}
 	return row, known, nil
 }
 
-// conclude adjusts all p-values together, because more tests give more false positives.
+// conclude adjusts all p-values together, because more tests give more false positives. Failures are
+// adjusted apart, because the many figures of latency must not hide them.
 func (c *Comparison) conclude() {
+	c.adjust(func(r *Row) bool { return r.Name == metric.FailureShare })
+	c.adjust(func(r *Row) bool { return r.Name != metric.FailureShare })
+}
+
+// adjust adjusts the p-values of some rows together.
+func (c *Comparison) adjust(some func(*Row) bool) {
 	var deltas []*Delta
 	var better []int
 	var ps []float64
 	for i := range c.Levels {
 		for _, row := range c.Levels[i].Rows {
 			for _, d := range row.Deltas {
-				if d == nil {
+				if d == nil || !some(&row) {
 					continue
 				}
 				switch d.Verdict = Untold; {

@@ -72,6 +72,11 @@ func withinRuns(a, b *estimated, q metric.Quantity, x, y *single) *Delta {
 		return d.possible(a, b)
 	}
 	s, why := jackknife(mx, my, most)
+	if q.Name == metric.FailureShare && mx.known && my.known {
+		d.test(s.se, s.freedom)
+		d.testFailures(mx.tallies(), my.tallies())
+		return d.possible(a, b)
+	}
 	if why != "" {
 		d.NoTest = why
 		return d
@@ -79,9 +84,6 @@ func withinRuns(a, b *estimated, q metric.Quantity, x, y *single) *Delta {
 	switch {
 	case s.se <= noise && d.Difference == 0:
 		d.test(0, 1)
-	case q.Name == "failures":
-		s = s.beside(binomial(mx), binomial(my))
-		d.test(s.se, s.freedom)
 	case s.se <= noise:
 		d.NoTest = noSpread
 	case s.logs && a.value > 0 && b.value > 0:

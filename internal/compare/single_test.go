@@ -13,7 +13,7 @@ import (
 )
 
 // recorded returns a level of n requests sent at fixed intervals, with their first token after ttft(i).
-func recorded(n int, every time.Duration, ttft func(i int) time.Duration) outcome.Level {
+func recorded(n int, every time.Duration, ttft func(i int) time.Duration, change ...func(i int, r *tacho.Record)) outcome.Level {
 	var s sink
 	for i := range n {
 		due := time.Duration(i) * every
@@ -22,6 +22,9 @@ func recorded(n int, every time.Duration, ttft func(i int) time.Duration) outcom
 		first := due + ttft(i)
 		r.Head, r.End, r.Output = first, first+10*time.Millisecond, 2
 		r.Events = tacho.Events{{At: first, Tokens: 1}, {At: r.End, Tokens: 1}}
+		for _, c := range change {
+			c(i, r)
+		}
 		if err := s.Add(r); err != nil {
 			panic(err)
 		}

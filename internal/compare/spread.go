@@ -40,7 +40,7 @@ func jackknife(x, y *meter, most float64) (spread, string) {
 	if !x.known || !y.known {
 		return spread{}, noMethod
 	}
-	logs := true
+	logs := x.Name != metric.FailureShare // their interval is a difference of shares
 	for i := -1; i < stretches; i++ {
 		logs = logs && x.without(i) > 0 && y.without(i) > 0
 	}
@@ -155,18 +155,4 @@ func (s *single) explained(o *single, q metric.Quantity) float64 {
 	}
 	off := math.Log(perSecond(o) / perSecond(s))
 	return off * off
-}
-
-// binomial returns the minimum variance of a share in percent: if no request failed, or all did, other
-// requests may differ.
-func binomial(m *meter) float64 {
-	if m.Metric != nil || m.Name != "failures" {
-		return 0
-	}
-	n, failed := 0.0, 0.0
-	for i := range m.n {
-		n, failed = n+m.n[i], failed+m.sum[i]/100
-	}
-	share := (failed + 1) / (n + 2)
-	return 1e4 * share * (1 - share) / (n + 2)
 }
