@@ -268,13 +268,13 @@ func (b *benchRun) say(line string) {
 	_, _ = fmt.Fprintln(b.env.Stderr, line) // errors of stderr are ignored
 }
 
-// showLevel prints a finished level. A terminal gets the table of all levels instead, at
-// the end.
+// showLevel prints a finished level. Several levels are one screen at the end, unless the command
+// line is that of vLLM: its callers may parse the blocks.
 func (b *benchRun) showLevel(l *outcome.Level) {
 	switch {
 	case !b.brief():
 		b.Note(b.printLevel(report.TextLevel, l))
-	case !b.env.Terminal:
+	case b.blocks():
 		b.Note(b.printLevel(report.ClassicLevel, l))
 	}
 }

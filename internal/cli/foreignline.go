@@ -41,7 +41,7 @@ func translateLine(env *Env, root *cobra.Command, args []string) ([]string, erro
 	at := slices.Index(args, cmd.Name()) + 1
 	head, rest := slices.Clone(args[:at]), args[at:]
 	if cmd.Name() == "bench" && len(rest) > 0 && rest[0] == "serve" { // as in vllm bench serve
-		rest = rest[1:]
+		rest, env.vllm = rest[1:], true
 	}
 	l := &foreignLine{cmd: cmd, given: map[string][]string{}}
 	rest, err = l.collect(rest)

@@ -28,11 +28,18 @@ func (b *benchRun) brief() bool {
 	return brief(len(p.Levels()) > 1 || p.Swept() != "" || len(b.Outer) > 0, p.Verbose, p.Given("report-style"))
 }
 
+// blocks reports whether the block of vllm bench serve precedes the screen of several levels.
+func (b *benchRun) blocks() bool { return b.env.vllm && !b.env.Terminal }
+
 // present prints the results of the run and stores its reports.
 func (b *benchRun) present(r *report.Report) error {
 	err := errors.Join(b.showAll(r), b.WriteFiles(r))
 	if err == nil && !b.Runner.Asked.Verbose {
-		b.say("Full report: " + filepath.Join(b.Keep.Dir(), store.TextFile))
+		name := "Full report: "
+		if b.brief() {
+			name = "Full report, with the block of vllm bench serve for each level: "
+		}
+		b.say(name + filepath.Join(b.Keep.Dir(), store.TextFile))
 	}
 	if b.answer == nil {
 		b.say(b.env.suggestion("Next, " + b.next()))
@@ -52,7 +59,7 @@ func (b *benchRun) showAll(r *report.Report) error {
 		return show(b.env.Stdout, "levels", r)
 	case len(levels) > 1:
 		return show(b.env.Stdout, report.Curve, r)
-	case b.brief() && !b.env.Terminal:
+	case b.brief() && b.blocks():
 		return b.printClosing(report.Closing(&b.Outcome))
 	case b.brief():
 		if err := b.printLevel(report.TextLevel, &levels[0]); err != nil {

@@ -170,17 +170,10 @@ func (o *reportOptions) plainly(env *Env, r *report.Report) error {
 		}
 		return err
 	}
-	if len(r.Runs) == 1 && !env.Terminal { // like bench
-		for i := range r.Runs[0].Levels {
-			if err := report.ClassicLevel(env.Stdout, r, &r.Runs[0].Levels[i]); err != nil {
-				return err
-			}
-		}
-	}
 	if err := show(env.Stdout, report.Curve, r); err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintln(env.Stderr, "Full report of each level: --verbose") // informational
+	_, _ = fmt.Fprintln(env.Stderr, "Full report of each level: --verbose. Only the blocks of vllm bench serve: --format classic") // informational
 	return nil
 }
 

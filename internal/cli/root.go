@@ -55,6 +55,7 @@ type Env struct {
 	keeps     *atomic.Bool       // a run directory exists
 	reads     *atomic.Bool       // only reading, so that a signal can exit immediately
 	quit      chan os.Signal     // the key q of the live view, as an interrupt
+	vllm      bool               // the command line is that of vLLM: bench serve
 }
 
 // System returns the Env of the real process.
