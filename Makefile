@@ -494,9 +494,9 @@ ranks:
 bench:
 	go test -run '^$$' -bench . -benchtime 1x -timeout 30m ./internal/proof
 
-RUNS ?= 224
+RUNS ?= 280
 
-## test-verdict: verdicts against known errors, in RUNS runs of many kinds (needs two idle cores; quarter of an hour; KIND='late burst' for one kind)
+## test-verdict: verdicts against known errors, in RUNS runs of many kinds (needs two idle cores; quarter of an hour; KIND='first token,lumps' for kinds that begin so)
 .PHONY: test-verdict
 test-verdict: nginx
 	VERDICT=$(RUNS) VERDICT_KIND="$(KIND)" go test -tags real -run TestRealVerdictIsTrue -count 1 -timeout 2h -v ./internal/proof

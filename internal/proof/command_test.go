@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -129,7 +130,7 @@ func (u *used) verdict() string {
 		line = strings.TrimSpace(line)
 		if word, ok := strings.CutPrefix(line, "Verdict:"); ok {
 			said = append(said, strings.TrimSpace(word))
-		} else if strings.HasPrefix(line, "degraded ") || strings.HasPrefix(line, "invalid ") {
+		} else if slices.ContainsFunc([]string{"note ", "degraded ", "invalid "}, func(word string) bool { return strings.HasPrefix(line, word) }) {
 			said = append(said, line)
 		}
 	}

@@ -42,12 +42,12 @@ var disturbed = []kind{
 		c.streams, c.tokens, c.answerPattern.TTFT, c.quota = 4*rate, 5, millis(r, 30, 100), millis(r, 5, 40)
 		c.flags = []string{"--request-rate", strconv.Itoa(rate)}
 	}},
-	{name: "nginx", of: func(r *rand.Rand, c *trial) { c.proxy, c.streams = streaming, between(r, 20, 100) }, wrong: healthy},
-	{name: "nginx, HTTP/2", of: func(r *rand.Rand, c *trial) {
+	{name: "nginx", needs: "nginx", cause: ofProxy, of: func(r *rand.Rand, c *trial) { c.proxy, c.streams = streaming, between(r, 20, 100) }, wrong: healthy},
+	{name: "nginx, HTTP/2", needs: "nginx", cause: ofProxy, of: func(r *rand.Rand, c *trial) {
 		c.proxy, c.http2, c.streams = streaming, true, between(r, 20, 100)
 	}, wrong: healthy},
-	{name: "nginx that buffers", of: func(r *rand.Rand, c *trial) { c.proxy, c.streams = asInstalled, between(r, 20, 100) }, wrong: mustSay("INVALID", "buffered")},
-	{name: "nginx that buffers, HTTP/2", of: func(r *rand.Rand, c *trial) {
+	{name: "nginx that buffers", needs: "nginx", of: func(r *rand.Rand, c *trial) { c.proxy, c.streams = asInstalled, between(r, 20, 100) }, wrong: mustSay("INVALID", "buffered")},
+	{name: "nginx that buffers, HTTP/2", needs: "nginx", of: func(r *rand.Rand, c *trial) {
 		c.proxy, c.http2, c.streams = asInstalled, true, between(r, 20, 100)
 	}, wrong: mustSay("INVALID", "buffered")},
 	{name: "lost agent", of: func(r *rand.Rand, c *trial) {

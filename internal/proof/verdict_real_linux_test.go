@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -39,6 +40,8 @@ type trial struct {
 	quota         time.Duration // CPU time per 100 ms; 0 for no quota
 	proxy         string        // buffering mode of nginx; empty for no proxy
 	http2         bool          // to nginx
+	relay         string        // what a relay holds back: a number of events or a time; empty for no relay
+	page          bool          // the server has a metrics page
 	kill          bool          // kill an agent
 }
 
@@ -67,6 +70,8 @@ type kind struct {
 	name  string
 	of    func(r *rand.Rand, c *trial)
 	wrong func(observation) string // describes an error of the verdict; nil checks the errors only
+	cause string                   // rule that may make the run INVALID although no figure is wrong
+	needs string                   // program without which the kind is skipped
 }
 
 // kinds are all classes of runs.
@@ -94,7 +99,7 @@ var kinds = slices.Concat([]kind{
 		c.busy, c.streams, c.answerPattern.Gap, c.tokens, c.answerPattern.TTFT = 2, between(r, 600, 1000), 50*time.Millisecond, 40, time.Second
 	}},
 	{name: "beside a build", of: func(_ *rand.Rand, c *trial) { c.churn = 2 }},
-	{name: "starved beside a compiler", of: func(r *rand.Rand, c *trial) {
+	{name: "starved beside a compiler", needs: "go", of: func(r *rand.Rand, c *trial) {
 		c.busy, c.build, c.streams, c.answerPattern.Gap, c.tokens, c.answerPattern.TTFT = 2, true, between(r, 800, 1000), 50*time.Millisecond, 100, time.Second
 	}},
 	{name: "stopped", of: func(r *rand.Rand, c *trial) {
@@ -148,7 +153,7 @@ var kinds = slices.Concat([]kind{
 		c.streams, c.tokens, c.busy, c.answerPattern.TTFT = between(r, 1000, 2000), 5, between(r, 0, 2), millis(r, 50, 200)
 	}},
 	{name: "one core for both", of: func(_ *rand.Rand, c *trial) { c.shared = true }},
-}, disturbed)
+}, disturbed, shapes)
 
 // Limits for a wrong verdict.
 const (
@@ -166,45 +171,137 @@ func TestRealVerdictIsTrue(t *testing.T) {
 	if runs == 0 {
 		t.Skip("make test-verdict does it: minutes, and a core of its own for each end")
 	}
-	only := os.Getenv("VERDICT_KIND")
+	chosen := chosenKinds(t, os.Getenv("VERDICT_KIND"))
 	first, _ := strconv.Atoi(os.Getenv("VERDICT_FROM"))
-	table := map[string][3]int{}
-	for i := first; runs > 0; i++ {
-		kind, clock := kinds[i/2%len(kinds)], []string{"kernel", "wire"}[i%2]
-		if only != "" && kind.name != only {
-			continue
-		}
-		runs--
+	table := map[string]*tally{}
+	for i := first; i < first+runs; i++ {
+		kind, clock := chosen[i/2%len(chosen)], []string{"kernel", "wire"}[i%2]
 		r := rand.New(rand.NewPCG(uint64(i), 12))
 		c := steady(r)
 		kind.of(r, &c)
 		o := c.run(t, clock)
-		column := 1
-		if o.worst() < invalidLeast {
-			column = 0
-		} else if o.worst() > validMost {
-			column = 2
-		}
-		row := table[o.word]
-		row[column]++
-		table[o.word] = row
-		wrong := ""
-		switch {
-		case kind.wrong != nil:
-			wrong = kind.wrong(o)
-		case o.word == "VALID" && (column == 2 || o.idle > idleMost), o.word == "INVALID" && column == 0 && o.load < 1 && o.idle < idleMost, o.missing > 0:
-			wrong = " "
-		}
+		wrong := kind.mistake(o)
 		if wrong != "" {
 			wrong = "WRONG " + wrong
 			t.Fail()
 		}
 		fmt.Printf("%s%-22s %-6s %4d x %3d: %s %s\n", wrong, kind.name, clock, c.streams, c.tokens, o, o.said)
+		if table[kind.name] == nil {
+			table[kind.name] = &tally{causes: map[string]int{}}
+		}
+		table[kind.name].add(o, wrong != "")
 	}
-	fmt.Printf("%-10s %10s %10s %10s\n", "error", "< 0.2 %", "", "> 2 %")
-	for _, word := range []string{"VALID", "DEGRADED", "INVALID"} {
-		fmt.Printf("%-10s %10d %10d %10d\n", word, table[word][0], table[word][1], table[word][2])
+	printTally(chosen, table)
+}
+
+// chosenKinds returns the kinds whose names begin with one of the given words, and whose programs are installed.
+func chosenKinds(t *testing.T, words string) (out []kind) {
+	t.Helper()
+	for _, k := range kinds {
+		if !slices.ContainsFunc(strings.Split(words, ","), func(word string) bool { return strings.HasPrefix(k.name, word) }) {
+			continue
+		}
+		if k.needs != "" {
+			if _, err := exec.LookPath(k.needs); err != nil {
+				fmt.Printf("%s is skipped: %v\n", k.name, err)
+				continue
+			}
+		}
+		out = append(out, k)
 	}
+	if len(out) == 0 {
+		t.Fatalf("no kind begins with %q", words)
+	}
+	return out
+}
+
+// mistake describes an error of the verdict, or returns "".
+func (k *kind) mistake(o observation) string {
+	names := func(code string) bool { return strings.Contains(o.said, " "+code+":") }
+	switch {
+	case o.stopped && slices.ContainsFunc([]string{"buffered", "lumps", "held-back"}, names):
+		return "names a proxy for a stopped client; "
+	case o.word == "VALID" && o.figure.share > validMost && k.cause != ofProxy:
+		return "VALID, but " + o.figure.String() + "; "
+	case k.wrong != nil:
+		return k.wrong(o)
+	case o.word == "VALID" && (o.worst() > validMost || o.idle > idleMost):
+		return "VALID; "
+	case o.word == "INVALID" && o.worst() < invalidLeast && o.figure.share < invalidLeast && o.load < 1 && o.idle < idleMost &&
+		(k.cause == "" || !names(k.cause)):
+		return "INVALID without a cause; "
+	case o.missing > 0:
+		return "missing; "
+	}
+	return ""
+}
+
+// A tally sums up the runs of a kind.
+type tally struct {
+	verdicts [3]int // VALID, DEGRADED, INVALID
+	small    [3]int // errors below invalidLeast
+	large    [3]int // errors above validMost
+	wrong    int
+	worst    wrongFigure // of VALID runs
+	causes   map[string]int
+}
+
+var words = []string{"VALID", "DEGRADED", "INVALID"}
+
+func (c *tally) add(o observation, wrong bool) {
+	at := slices.Index(words, o.word)
+	if at < 0 {
+		return
+	}
+	c.verdicts[at]++
+	switch off := max(o.worst(), o.figure.share); {
+	case off < invalidLeast:
+		c.small[at]++
+	case off > validMost:
+		c.large[at]++
+	}
+	if at == 0 && o.figure.share > c.worst.share {
+		c.worst = o.figure
+	}
+	if wrong {
+		c.wrong++
+	}
+	for reason := range strings.SplitSeq(o.said, "; ") {
+		if severity, rest, ok := strings.Cut(reason, " "); ok && (severity == "degraded" || severity == "invalid") {
+			code, _, _ := strings.Cut(strings.TrimSpace(rest), ":")
+			c.causes[code]++
+		}
+	}
+}
+
+// printTally prints a line for each kind, and the verdicts by error.
+func printTally(chosen []kind, table map[string]*tally) {
+	all := tally{}
+	fmt.Printf("\n%-40s %5s %5s %8s %7s  %-32s %s\n", "kind", "wrong", "VALID", "DEGRADED", "INVALID", "largest error of VALID", "causes")
+	for _, k := range chosen {
+		c := table[k.name]
+		if c == nil {
+			continue
+		}
+		var causes []string
+		for _, code := range slices.Sorted(maps.Keys(c.causes)) {
+			causes = append(causes, fmt.Sprintf("%s %d", code, c.causes[code]))
+		}
+		worst := ""
+		if c.verdicts[0] > 0 {
+			worst = c.worst.String()
+		}
+		fmt.Printf("%-40s %5d %5d %8d %7d  %-32s %s\n", k.name, c.wrong, c.verdicts[0], c.verdicts[1], c.verdicts[2], worst, strings.Join(causes, ", "))
+		for i := range words {
+			all.verdicts[i], all.small[i], all.large[i] = all.verdicts[i]+c.verdicts[i], all.small[i]+c.small[i], all.large[i]+c.large[i]
+		}
+		all.wrong += c.wrong
+	}
+	fmt.Printf("\n%-10s %10s %10s %10s\n", "error", "< 0.2 %", "", "> 2 %")
+	for i, word := range words {
+		fmt.Printf("%-10s %10d %10d %10d\n", word, all.small[i], all.verdicts[i]-all.small[i]-all.large[i], all.large[i])
+	}
+	fmt.Printf("wrong: %d\n", all.wrong)
 }
 
 // An observation contains the errors of a run as fractions of the true p99.
@@ -216,6 +313,8 @@ type observation struct {
 	load    float64 // distance from the requested load; 1 or more is a wrong load
 	idle    float64 // fraction of time in which slots of a closed loop were idle
 	missing int
+	stopped bool        // the client was stopped
+	figure  wrongFigure // published figure with the largest error
 }
 
 // A deviation contains the errors of values and of their p99.
@@ -237,7 +336,7 @@ func (d deviation) String() string {
 func (o observation) worst() float64 { return max(o.ttft.part(), o.itl.part()) }
 
 func (o observation) String() string {
-	return fmt.Sprintf("%-8s %6.2f %%; TTFT %v; ITL %v; load %.2f; idle %.1f %%; %d missing;", o.word, 100*o.worst(), o.ttft, o.itl, o.load, 100*o.idle, o.missing)
+	return fmt.Sprintf("%-8s %6.2f %%; TTFT %v; ITL %v; load %.2f; idle %.1f %%; %d missing; %v;", o.word, 100*o.worst(), o.ttft, o.itl, o.load, 100*o.idle, o.missing, o.figure)
 }
 
 // deviate compares reported with true values.
@@ -276,6 +375,12 @@ func (c *trial) run(t *testing.T, clock string) observation {
 		onCore(here, func() { address = c.nginx(t, strings.TrimPrefix(url, scheme)) })
 		url = scheme + address
 	}
+	if c.page {
+		flags = append(flags, "--metrics-url", url+"/metrics")
+	}
+	if c.relay != "" {
+		onCore(here, func() { url = scheme + start(t, "relay", strings.TrimPrefix(url, scheme), c.relay).line() })
+	}
 	if c.http2 {
 		url, flags = "https://"+strings.TrimPrefix(url, scheme), append(flags, "--insecure", "--http2")
 	}
@@ -308,20 +413,28 @@ func (c *trial) run(t *testing.T, clock string) observation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := heldAgainst(u, truth)
-	o.load, o.idle = c.otherLoad(u.records, truth, o.ttft.p99), idleSlots(truth, c.limit)
+	o := heldAgainst(u, truth, c.uneven())
+	o.stopped = c.stops > 0
+	o.idle = idleSlots(truth, c.limit)
+	if !c.uneven() {
+		o.load = c.otherLoad(u.records, truth, o.ttft.p99)
+	}
 	return o
 }
 
 // heldAgainst compares a run with the server's records.
-func heldAgainst(u used, truth map[string]serverRecord) observation {
+// uneven is set if the client may take other events for tokens than the server.
+func heldAgainst(u used, truth map[string]serverRecord, uneven bool) observation {
 	var ttft, itl, trueTTFT, trueITL []float64
-	o := observation{said: u.verdict()}
+	o := observation{said: u.verdict(), figure: published(u.records, truth)}
 	o.word, o.said, _ = strings.Cut(o.said, "; ")
 	ms := func(nanos int64) float64 { return float64(nanos) / 1e6 }
 	for i := range u.records {
 		r := &u.records[i]
 		w, ok := truth[r.ID]
+		if uneven && ok && r.OK() {
+			continue
+		}
 		if !ok || len(w.Left) != len(r.Events) || !r.OK() {
 			o.missing++
 			o.said += fmt.Sprintf("; %s: %d events, the server sent %d, %v", r.ID, len(r.Events), len(w.Left), r.Failure)
@@ -334,6 +447,9 @@ func heldAgainst(u used, truth map[string]serverRecord) observation {
 				itl, trueITL = append(itl, ms(int64(e.At-r.Events[k-1].At))), append(trueITL, ms(w.Left[k]-w.Left[k-1]))
 			}
 		}
+	}
+	if uneven {
+		return o
 	}
 	o.ttft, o.itl = deviate(ttft, trueTTFT), deviate(itl, trueITL)
 	return o

@@ -22,7 +22,9 @@ import (
 	"os"
 	"runtime"
 	"sort"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -41,10 +43,18 @@ type answerPattern struct {
 	Nagle     bool
 	TLS       bool
 	IPv6      bool
+
+	Opening string        // event without text before the first text: "announce" or "role", at once, or "half" for a first token without text
+	Beat    time.Duration // between heartbeats, events without text, until the first token
+	Beats   bool          // heartbeats also between tokens
+	Halves  int           // every so many tokens, one without text
+	Pairs   string        // events with two tokens: "one" in an answer, "once" in the run, "some" or "all"
+	Uncount string        // "none": no usage; "zero": a usage of 0 tokens
+	Chat    bool
 }
 
 // The roles are added before TestMain looks for them.
-var _ = addRoles(map[string]func(args []string) error{"witness": witness, "busy": busyLoop, "churn": churn, "compile": compile})
+var _ = addRoles(map[string]func(args []string) error{"witness": witness, "relay": relay, "busy": busyLoop, "churn": churn, "compile": compile})
 
 func addRoles(more map[string]func(args []string) error) (all map[string]func(args []string) error) {
 	maps.Copy(platformRoles, more)
@@ -99,11 +109,18 @@ type serverRecord struct {
 	Received int64
 	Left     []int64
 	End      int64 // departure of the end of the answer
+	Tokens   int
+	Writes   []write // one for each of Left
 }
+
+// A write holds the server's own times before and after it wrote an event.
+type write struct{ Before, After int64 }
 
 type witnessing struct {
 	answerPattern answerPattern
 	answering     sync.WaitGroup
+
+	paired atomic.Bool // an answer has the only pair
 
 	mu   sync.Mutex
 	told []serverRecord
@@ -141,13 +158,17 @@ func (w *witnessing) serve(tcp *net.TCPConn, config *tls.Config) {
 // answer sends all tokens of an answer and records their departures.
 func (w *witnessing) answer(s *stampedConn, c net.Conn, req *http.Request) error {
 	var asked struct {
-		Prompt    []int `json:"prompt"`
-		MaxTokens int   `json:"max_tokens"`
+		MaxTokens  int `json:"max_tokens"`
+		ChatTokens int `json:"max_completion_tokens"`
+	}
+	if req.URL.Path == "/metrics" {
+		return w.metrics(c)
 	}
 	if err := json.NewDecoder(req.Body).Decode(&asked); err != nil {
 		_, err = io.WriteString(c, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
 		return err
 	}
+	n := max(asked.MaxTokens, asked.ChatTokens)
 	w.answering.Add(1)
 	defer w.answering.Done()
 	received := s.first
@@ -162,13 +183,17 @@ func (w *witnessing) answer(s *stampedConn, c net.Conn, req *http.Request) error
 	if err := out.Flush(); err != nil {
 		return err
 	}
-	ends, err := w.tokens(s, out, say, time.Unix(0, received), asked.MaxTokens)
+	writes, ends, err := w.tokens(s, out, say, time.Unix(0, received), n)
 	if err != nil {
 		return err
 	}
 	time.Sleep(w.answerPattern.EndLate)
-	say(out, fmt.Sprintf(`{"object":"text_completion","model":"sim","choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}`,
-		len(asked.Prompt), asked.MaxTokens, len(asked.Prompt)+asked.MaxTokens))
+	switch w.answerPattern.Uncount {
+	case "":
+		say(out, fmt.Sprintf(`{"object":"text_completion","model":"sim","choices":[],"usage":{"prompt_tokens":4,"completion_tokens":%d,"total_tokens":%d}}`, n, 4+n))
+	case "zero":
+		say(out, `{"object":"text_completion","model":"sim","choices":[],"usage":{"prompt_tokens":4,"completion_tokens":0,"total_tokens":4}}`)
+	}
 	say(out, "[DONE]")
 	if req.ProtoMinor > 0 {
 		fmt.Fprint(out, "0\r\n\r\n")
@@ -182,7 +207,7 @@ func (w *witnessing) answer(s *stampedConn, c net.Conn, req *http.Request) error
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told = append(w.told, serverRecord{req.Header.Get("X-Request-Id"), received, left[:len(ends)], left[len(ends)]})
+	w.told = append(w.told, serverRecord{req.Header.Get("X-Request-Id"), received, left[:len(ends)], left[len(ends)], n, writes})
 	if req.ProtoMinor == 0 {
 		return io.EOF // the end of the connection is the end of the answer
 	}
@@ -192,17 +217,86 @@ func (w *witnessing) answer(s *stampedConn, c net.Conn, req *http.Request) error
 // bareEvent writes an event without chunked encoding.
 func bareEvent(out io.Writer, data string) { fmt.Fprintf(out, "data: %s\n\n", data) }
 
-// tokens sends tokens as configured and returns their end positions in the
-// stream.
-func (w *witnessing) tokens(s *stampedConn, out *bufio.Writer, say func(io.Writer, string), begun time.Time, n int) (ends []uint64, err error) {
+// metrics answers with the server's own mean time to first token.
+func (w *witnessing) metrics(c io.Writer) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	sum := time.Duration(0)
+	for i := range w.told {
+		sum += time.Duration(w.told[i].Writes[0].Before - w.told[i].Received)
+	}
+	page := fmt.Sprintf("vllm:time_to_first_token_seconds_sum %g\nvllm:time_to_first_token_seconds_count %d\n", sum.Seconds(), len(w.told))
+	_, err := fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", len(page), page)
+	return err
+}
+
+// event returns the payload of an event with a text.
+func (p *answerPattern) event(text, finish string) string {
+	if p.Chat {
+		return `{"object":"chat.completion.chunk","model":"sim","choices":[{"index":0,"delta":{"content":"` + text + `"},"finish_reason":` + finish + `}]}`
+	}
+	return `{"object":"text_completion","model":"sim","choices":[{"index":0,"text":"` + text + `","finish_reason":` + finish + `}]}`
+}
+
+// width returns the number of tokens in event k, if left tokens are left.
+func (w *witnessing) width(k, left int) int {
+	pair := false
+	switch w.answerPattern.Pairs {
+	case "one":
+		pair = k == 3
+	case "once":
+		pair = k == 3 && w.paired.CompareAndSwap(false, true)
+	case "some":
+		pair = k%3 == 1
+	case "all":
+		pair = true
+	}
+	if pair && left > 1 {
+		return 2
+	}
+	return 1
+}
+
+// open sends what comes before the first token, and waits for the token.
+func (w *witnessing) open(out *bufio.Writer, say func(io.Writer, string), due time.Time) error {
+	p := &w.answerPattern
+	switch p.Opening {
+	case "announce":
+		say(out, p.event("", "null"))
+	case "role":
+		say(out, `{"object":"chat.completion.chunk","model":"sim","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}`)
+	}
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	return w.beat(out, say, due)
+}
+
+// beat waits, and sends heartbeats in the meantime.
+func (w *witnessing) beat(out *bufio.Writer, say func(io.Writer, string), due time.Time) error {
+	p := &w.answerPattern
+	for p.Beat > 0 && time.Until(due) > p.Beat {
+		time.Sleep(p.Beat)
+		say(out, p.event("", "null"))
+		if err := out.Flush(); err != nil {
+			return err
+		}
+	}
+	time.Sleep(time.Until(due))
+	return nil
+}
+
+// tokens sends n tokens as configured. It returns the times of the events with tokens, and their end positions
+// in the stream.
+func (w *witnessing) tokens(s *stampedConn, out *bufio.Writer, say func(io.Writer, string), begun time.Time, n int) (writes []write, ends []uint64, err error) {
 	p := &w.answerPattern
 	random := mathrand.New(mathrand.NewPCG(uint64(begun.UnixNano()), 0))
 	late := time.Duration(0)
-	for i := range n {
+	for i, k := 0, 0; i < n; k++ {
 		if p.Hold > 0 && i == p.HoldAt {
 			late = p.Hold
 		}
-		group := i / max(p.Burst, 1) * max(p.Burst, 1)
+		group := k / max(p.Burst, 1) * max(p.Burst, 1)
 		due := p.TTFT + time.Duration(group)*p.Gap
 		if i > 0 {
 			due += time.Duration(p.Jitter * (random.Float64() - 0.5) * float64(p.Gap))
@@ -210,31 +304,47 @@ func (w *witnessing) tokens(s *stampedConn, out *bufio.Writer, say func(io.Write
 		if late > 0 {
 			due = max(due, late+p.TTFT+time.Duration(p.HoldAt)*p.Gap)
 		}
-		time.Sleep(time.Until(begun.Add(due)))
+		switch at := begun.Add(due); {
+		case i == 0:
+			err = w.open(out, say, at)
+		case p.Beats:
+			err = w.beat(out, say, at)
+		default:
+			time.Sleep(time.Until(at))
+		}
+		if err != nil {
+			return nil, nil, err
+		}
 		for end := time.Now().Add(p.Spin); time.Now().Before(end); {
 		}
-		finish := "null"
-		if i == n-1 {
-			finish = `"length"`
+		width := w.width(k, n-i)
+		i += width
+		text, finish := strings.Repeat(" word", width), "null"
+		if k == 0 && p.Opening == "half" || p.Halves > 0 && k%p.Halves == p.Halves-1 {
+			text = ""
 		}
-		say(out, `{"object":"text_completion","model":"sim","choices":[{"index":0,"text":" word","finish_reason":`+finish+`}]}`)
-		last := i == n-1 || (i+1)%max(p.Burst, 1) == 0
+		if i == n {
+			text, finish = strings.Repeat(" word", width), `"length"`
+		}
+		say(out, p.event(text, finish))
+		last := i == n || (k+1)%max(p.Burst, 1) == 0
 		if p.Together && !last {
-			ends = append(ends, 0)
+			ends, writes = append(ends, 0), append(writes, write{})
 			continue
 		}
+		before := time.Now().UnixNano()
 		if err := out.Flush(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		ends = append(ends, s.written)
+		ends, writes = append(ends, s.written), append(writes, write{before, time.Now().UnixNano()})
 		for k := len(ends) - 2; k >= 0 && ends[k] == 0; k-- {
-			ends[k] = s.written
+			ends[k], writes[k] = s.written, writes[len(writes)-1]
 		}
-		if i%16 == 15 {
+		if k%16 == 15 {
 			s.testify()
 		}
 	}
-	return ends, nil
+	return writes, ends, nil
 }
 
 // A stampedConn is a connection with kernel timestamps of bytes read and written.
