@@ -122,11 +122,19 @@ func curves(levels []outcome.Level, r *Report) []string {
 	}
 	held, name := conclusion.Mark(levels)
 	n := 1 + slices.Index(places, held)
-	if n == len(places) {
-		n = 0 // no level lies above the mark
+	var off []bool // INVALID levels
+	for _, i := range places {
+		off = append(off, levels[i].Summary.Verdict.Severity == metric.Invalid)
+	}
+	if !slices.Contains(off[n:], false) {
+		n = 0 // no usable level lies above the mark
+	}
+	about := " by load"
+	if slices.Contains(off, true) {
+		about += " (crosses: INVALID)"
 	}
 	plot := func(title string, of func(*outcome.Level) *float64, show func(float64) string) *termtext.Plot {
-		c := &termtext.Plot{Title: title + " by load", X: load, Name: name, Show: show, ShowX: metric.Brief}
+		c := &termtext.Plot{Title: title + about, X: load, Off: off, Name: name, Show: show, ShowX: metric.Brief}
 		if n > 0 {
 			c.Mark = &load[n-1]
 		}

@@ -36,13 +36,14 @@ func rates(l *outcome.Level) (all, each float64, ok bool) {
 	return 0, 0, false
 }
 
-// onParetoFront reports whether no other level is better in both rates.
+// onParetoFront reports whether no other level is better in both rates. INVALID levels do not count.
 func onParetoFront(l *outcome.Level, runs []outcome.Run) bool {
 	all, each, ok := rates(l)
-	return ok && !slices.ContainsFunc(runs, func(r outcome.Run) bool {
+	invalid := func(l *outcome.Level) bool { return l.Summary.Verdict.Severity == metric.Invalid }
+	return ok && !invalid(l) && !slices.ContainsFunc(runs, func(r outcome.Run) bool {
 		return slices.ContainsFunc(r.Levels, func(o outcome.Level) bool {
 			a, e, ok := rates(&o)
-			return ok && a >= all && e >= each && (a > all || e > each)
+			return ok && !invalid(&o) && a >= all && e >= each && (a > all || e > each)
 		})
 	})
 }
@@ -74,7 +75,7 @@ func paretoTable(runs []outcome.Run) table {
 			return ""
 		}),
 	)
-	if slices.ContainsFunc(runs, func(r outcome.Run) bool { return r.Predicted() }) {
+	if slices.ContainsFunc(runs, func(r outcome.Run) bool { return r.Predicted() || r.Invalid() > 0 }) {
 		sources = append(sources, verdictColumn(func(p levelRow) levelRow { return p }))
 	}
 	return tableOf(sources, (&Report{Runs: runs}).levelRows)

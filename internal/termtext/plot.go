@@ -9,6 +9,7 @@ import (
 type Plot struct {
 	Title string
 	X, Y  []float64
+	Off   []bool               // points that are no part of the curve, drawn as crosses; nil means none
 	Mark  *float64             // position of the vertical mark; nil draws no mark
 	Name  string               // label of the mark
 	Show  func(float64) string // formats a value of Y for the axis
@@ -24,10 +25,10 @@ const (
 // finite returns the plot without points and marks that have no place on an axis, such as an infinite load.
 func (c *Plot) finite() *Plot {
 	out := *c
-	out.X, out.Y = nil, nil
+	out.X, out.Y, out.Off = nil, nil, nil
 	for i := range c.X {
 		if !math.IsNaN(c.X[i]-c.X[i]) && !math.IsNaN(c.Y[i]-c.Y[i]) {
-			out.X, out.Y = append(out.X, c.X[i]), append(out.Y, c.Y[i])
+			out.X, out.Y, out.Off = append(out.X, c.X[i]), append(out.Y, c.Y[i]), append(out.Off, c.Off != nil && c.Off[i])
 		}
 	}
 	if c.Mark != nil && math.IsInf(*c.Mark, 0) {
@@ -57,9 +58,9 @@ func (p Pen) Plot(c *Plot, wide, high int) []string {
 	at := func(i int) (column, row int) {
 		return int(math.Round(x.position(c.X[i]) * float64(columns-1))), rows - 1 - int(math.Round(y.position(c.Y[i])*float64(rows-1)))
 	}
-	point, between, mark, corner, line, side := '●', '·', '┊', "└", "─", "│"
+	point, off, between, mark, corner, line, side := '●', '✕', '·', '┊', "└", "─", "│"
 	if p.ASCII {
-		point, between, mark, corner, line, side = 'o', '.', ':', "+", "-", "|"
+		point, off, between, mark, corner, line, side = 'o', 'x', '.', ':', "+", "-", "|"
 	}
 	below := strings.Repeat(line, columns)
 	labels := x.labels(c, columns)
@@ -70,9 +71,17 @@ func (p Pen) Plot(c *Plot, wide, high int) []string {
 		}
 		labels = c.markLabel(columns, column)
 	}
-	for i := 1; i < len(c.X); i++ {
-		c0, r0 := at(i - 1)
+	last := -1 // the previous point of the curve
+	for i := range c.X {
+		if c.Off[i] {
+			continue
+		}
+		c0, r0 := at(max(last, 0))
 		c1, r1 := at(i)
+		if last < 0 {
+			c0 = c1
+		}
+		last = i
 		for k := c0 + 1; k < c1; k++ {
 			grid[r0+int(math.Round(float64((r1-r0)*(k-c0))/float64(c1-c0)))][k] = between
 		}
@@ -80,6 +89,9 @@ func (p Pen) Plot(c *Plot, wide, high int) []string {
 	for i := range c.X {
 		column, row := at(i)
 		grid[row][column] = point
+		if c.Off[i] {
+			grid[row][column] = off
+		}
 	}
 	title := c.Title
 	if y.logs {

@@ -115,6 +115,21 @@ func TestPlot(t *testing.T) {
 	if none := (Plot{X: []float64{math.Inf(1)}, Y: []float64{1}, Show: integer, ShowX: integer}); (Pen{}).Plot(&none, 30, 8) != nil {
 		t.Error("a plot without points was drawn")
 	}
+	crossed := p
+	crossed.Off, crossed.Mark = []bool{false, false, true, false}, nil
+	want = strings.Join([]string{
+		"served",
+		"30 │           ✕   ··········●",
+		"   │   ·●··········           ",
+		"   │ ··                       ",
+		"   │●                         ",
+		" 0 │                          ",
+		"   └──────────────────────────",
+		"    1                        8",
+	}, "\n")
+	if drawn := strings.Join(Pen{}.Plot(&crossed, 30, 8), "\n"); drawn != want {
+		t.Errorf("got\n%s\nwant\n%s", drawn, want)
+	}
 	p.Y, p.Mark = []float64{1, 10, 100, 1000}, nil
 	log := Pen{ASCII: true}.Plot(&p, 30, 8)
 	if log[0] != "served (log axis)" || strings.IndexByte(log[5], 'o') < 0 || strings.IndexByte(log[1], 'o') < 0 {

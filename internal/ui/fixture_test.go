@@ -31,6 +31,8 @@ type kept struct {
 	levels       int
 	rate         float64 // rate of the first level; 0 means 10
 	cut          bool    // the run was cut short
+	sim          string  // name of the simulated engine
+	failing      int     // number of the first level, from 1, in which 2 of 3 requests fail; 0 means none
 }
 
 // keep writes a run into a folder and returns its directory.
@@ -39,7 +41,7 @@ func keep(t testing.TB, folder string, k kept) string {
 	list, _ := os.ReadDir(folder)
 	m := store.Manifest{
 		Tool: "tacho", Version: "v1", Started: began.Add(time.Duration(len(list)) * time.Minute), Label: k.label, Args: []string{"bench"},
-		Plan: json.RawMessage(`{"label":` + quoted(k.label) + `}`), Target: store.Target{Backend: "vllm", Model: k.model, Dataset: "random"}, Varies: "request-rate",
+		Plan: json.RawMessage(`{"label":` + quoted(k.label) + `,"sim":` + quoted(k.sim) + `}`), Target: store.Target{Backend: "vllm", Model: k.model, Dataset: "random"}, Varies: "request-rate",
 	}
 	w, err := store.Create(folder, m, func(doc []byte) []byte { return doc })
 	check(t, err)
@@ -52,7 +54,11 @@ func keep(t testing.TB, folder string, k kept) string {
 		}, Config: c}
 		check(t, w.Level(l))
 		for i := range 120 {
-			check(t, w.Add(request(stage, i, c.RequestRate, k.slow)))
+			r := request(stage, i, c.RequestRate, k.slow)
+			if k.failing > 0 && stage >= k.failing-1 && i%3 > 0 {
+				r.Events, r.Output, r.Failure = nil, 0, &tacho.Failure{Cause: tacho.Status, Status: 503}
+			}
+			check(t, w.Add(r))
 		}
 		if !k.cut {
 			check(t, w.End(l))

@@ -34,9 +34,12 @@ type Item struct {
 	Totals  metric.Counts `json:"totals"`
 	Best    *Best         `json:"best,omitempty"`
 	Verdict string        `json:"verdict,omitempty"` // of its conclusion
+	Invalid int           `json:"invalid,omitempty"` // number of INVALID levels
 	Answer  []string      `json:"answer,omitempty"`  // conclusion in sentences
-	Notes   Notes         `json:"notes"`
-	Bytes   int64         `json:"bytes,omitempty"` // on disk
+	// Simulated reports whether a simulated engine served the run.
+	Simulated bool  `json:"simulated,omitempty"`
+	Notes     Notes `json:"notes"`
+	Bytes     int64 `json:"bytes,omitempty"` // on disk
 
 	dir   string       // directory of a run
 	place string       // its path relative to the folder, in full
@@ -57,8 +60,7 @@ const (
 	Result  State = "result" // of another tool
 )
 
-// Best is the level with the highest load that holds the goal of the run, or the level
-// with the highest throughput.
+// Best is the level that stands for the run. An INVALID run has none.
 type Best struct {
 	Level        string   `json:"level,omitempty"`
 	RequestsPerS float64  `json:"requests_per_s"`
@@ -289,23 +291,23 @@ func (it *Item) tell(run *outcome.Run) {
 	it.Problem = page.Clip(it.Problem)
 	it.Levels = len(run.Levels)
 	it.Load = conclusion.LoadOf(run.Levels)
-	best := -1
+	measured := false
 	for i := range run.Levels {
 		l := &run.Levels[i]
 		it.Totals.Requests += l.Summary.Requests
 		it.Totals.Completed += l.Summary.Completed
 		it.Totals.Failed += l.Summary.Failed
-		if t := l.Summary.Throughput; t != nil && (it.Best == nil || t.RequestsPerS > it.Best.RequestsPerS) {
-			best, it.Best = i, bestOf(l)
-		}
+		measured = measured || l.Summary.Throughput != nil
 	}
-	if it.Best == nil && it.State != Over {
+	it.Simulated, it.Invalid = run.Simulated(), run.Invalid()
+	if !measured && it.State != Over {
 		return // no result yet
 	}
 	c := conclusion.Of(run)
-	it.Verdict = string(c.Verdict)
-	if it.Answer = c.Text; c.Held != nil {
-		best, it.Best = c.Held.Level, bestOf(&run.Levels[c.Held.Level])
+	it.Verdict, it.Answer = string(c.Verdict), c.Text
+	best := c.Shown(run.Levels)
+	if measured && c.Verdict != metric.Invalid {
+		it.Best = bestOf(&run.Levels[best])
 	}
 	it.Curve = curveOf(run.Levels, best)
 }

@@ -101,6 +101,30 @@ func TestList(t *testing.T) {
 	}
 }
 
+// An INVALID level is never the source of the columns, and the list says how many levels are INVALID and which runs are simulated.
+func TestListOfMixedVerdicts(t *testing.T) {
+	folder := t.TempDir()
+	mixed := keep(t, folder, kept{label: "mixed", levels: 3, failing: 3, sim: "vllm-8b-h100"})
+	all := keep(t, folder, kept{label: "all", levels: 2, failing: 1})
+	now := keep(t, folder, kept{label: "now", cut: true, sim: "vllm-8b-h100"})
+	list := items(t, serve(t, ui.Options{Dir: folder}))
+	it := list[filepath.Base(mixed)]
+	if it.Invalid != 1 || it.Levels != 3 || !it.Simulated || it.Best == nil || it.Best.Level != "--request-rate 20" {
+		t.Errorf("one of three levels is INVALID: %+v with %+v", it, it.Best)
+	}
+	for i, p := range it.Curve {
+		if p.Invalid != (i == 2) || p.Best != (i == 1) {
+			t.Errorf("point %d: %+v", i, p)
+		}
+	}
+	if it := list[filepath.Base(all)]; it.Invalid != 2 || it.Simulated || it.Verdict != string(metric.Invalid) || it.Best != nil {
+		t.Errorf("all levels are INVALID: %+v with %+v", it, it.Best)
+	}
+	if !list[filepath.Base(now)].Simulated {
+		t.Error("a simulated run without a result is not marked")
+	}
+}
+
 func TestCompare(t *testing.T) {
 	folder := t.TempDir()
 	a, b := filepath.Base(keep(t, folder, kept{label: "a"})), filepath.Base(keep(t, folder, kept{label: "b", slow: 5 * ms}))

@@ -54,6 +54,10 @@ type run struct {
 	Notes   []metric.Reason `json:"notes,omitempty"`
 	Levels  []level         `json:"levels"`
 	LeftOut int             `json:"left_out,omitempty"` // number of levels that do not fit
+	Opens   int             `json:"opens"`              // level that is shown first
+	Invalid int             `json:"invalid,omitempty"`  // number of INVALID levels, including those left out
+
+	Simulated bool `json:"simulated,omitempty"`
 
 	Conclusion conclusion.Conclusion `json:"conclusion"` // of all levels, including those left out
 	Numbers    []conclusion.Number   `json:"numbers,omitempty"`
@@ -131,8 +135,11 @@ func newRun(from *outcome.Run, n int, limits limits) (*run, error) {
 	}
 	about := from.About
 	about.Args = nil // moved to Command
-	r := &run{About: Clipped(about), Command: command(from.Args), LeftOut: len(from.Levels) - n, Levels: []level{}, Conclusion: conclusion.Of(from)}
-	r.Numbers = r.Conclusion.Headline.Numbers()
+	r := &run{
+		About: Clipped(about), Command: command(from.Args), LeftOut: len(from.Levels) - n, Levels: []level{}, Conclusion: conclusion.Of(from),
+		Invalid: from.Invalid(), Simulated: from.Simulated(),
+	}
+	r.Numbers, r.Opens = r.Conclusion.Headline.Numbers(), r.Conclusion.Shown(from.Levels)
 	r.Conclusion.LeftOut = r.Conclusion.LeftOut[:min(len(r.Conclusion.LeftOut), mostList)]
 	for _, note := range from.Notes {
 		note.Text = Clip(note.Text)

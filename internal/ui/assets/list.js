@@ -12,8 +12,6 @@ function when(it) { // local time
   return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ${two(d.getHours())}:${two(d.getMinutes())}`;
 }
 const tagsOf = (it) => it.notes.tags || [];
-const signOf = { VALID: '✓', PREDICTED: '≈', 'NOT JUDGED': '?' };
-const badge = (v) => (v ? `<span class="badge ${esc(v.replace(' ', '-'))}">${signOf[v] || '!'} ${esc(v)}</span>` : '');
 
 /* The searchable text of a run. A word matches any part of it, tag:x matches a tag, and all words must match. */
 function haystack(it) {
@@ -30,9 +28,9 @@ const canTick = (it) => !it.problem && it.state !== 'running';
 
 function stateCell(it) {
   if (it.problem) return '<span class="state bad">cannot be read</span>';
-  if (it.state !== 'running') return it.state === 'over' || it.state === 'result' ? badge(it.verdict) : `<span class="state">${esc(it.state)}</span>`;
+  if (it.state !== 'running') return it.state === 'over' || it.state === 'result' ? chips(it) : `<span class="state">${esc(it.state)}</span>`;
   const s = ui.live.get(it.id), level = s?.level?.of > 1 ? `level ${s.level.number} of ${s.level.of}` : '';
-  return `<span class="state running">● running</span><span class="meter"><i data-css="width:${num((s?.share || 0) * 100)}%"></i></span><small>${esc(level)}</small>`;
+  return `<span class="state running">● running</span><span class="meter"><i data-css="width:${num((s?.share || 0) * 100)}%"></i></span><small>${esc(level)}</small>${it.simulated ? badge('SIMULATED') : ''}`;
 }
 /* The small chart of a run: TTFT p99 by load, with a dot at the level of the answer, or the output of a running run over time. */
 const SPARK = { w: 96, h: 28, edge: 4 };
@@ -42,8 +40,8 @@ function spark(it) {
   if (known.length < 2) return '';
   const x = linear(0, points.length - 1, SPARK.edge, SPARK.w - SPARK.edge), y = linear(0, most(known.map((p) => p.v), 1e-9), SPARK.h - SPARK.edge, SPARK.edge);
   const says = running ? `Output tokens/s since the level began, now ${num(known.at(-1).v)}` : `TTFT p99 by load: ${known.map((p) => `${time(p.v)} at ${p.load}${p.invalid ? ' (INVALID)' : ''}`).join(', ')}`;
-  const dot = (p, i) => (p.v != null && (p.best || p.invalid) ? `<circle class="${p.invalid ? 'hollow' : ''}" cx="${r1(x(i))}" cy="${r1(y(p.v))}" r="3"/>` : '');
-  return `<svg class="spark" width="${SPARK.w}" height="${SPARK.h}" viewBox="0 0 ${SPARK.w} ${SPARK.h}" role="img" aria-label="${esc(says)}" data-tip="${esc(esc(says))}">${line(0, SPARK.h - SPARK.edge, SPARK.w, SPARK.h - SPARK.edge, 'grid-line')}${curve(path(points.map((p, i) => [i, p.v]), x, y), ink('run0'))}${points.map(dot).join('')}</svg>`;
+  const dot = (p, i) => (p.v != null && (p.best || p.invalid) ? `<circle class="${p.invalid ? 'invalid' : ''}" cx="${r1(x(i))}" cy="${r1(y(p.v))}" r="3"/>${p.invalid ? crossMark(x(i), y(p.v), 3) : ''}` : '');
+  return `<svg class="spark" width="${SPARK.w}" height="${SPARK.h}" viewBox="0 0 ${SPARK.w} ${SPARK.h}" role="img" aria-label="${esc(says)}" data-tip="${esc(esc(says))}">${line(0, SPARK.h - SPARK.edge, SPARK.w, SPARK.h - SPARK.edge, 'grid-line')}${curve(path(points.map((p, i) => [i, p.v, p.invalid]).filter((p) => !p[2]), x, y), ink('run0'))}${points.map(dot).join('')}</svg>`;
 }
 const breakable = (s) => esc(s).replace(/[/_-]/g, '$&<wbr>'); // names break after their separators
 const liveNumber = (it, key) => (it.state === 'running' ? ui.live.get(it.id)?.now?.[key] : null);

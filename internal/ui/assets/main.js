@@ -13,10 +13,10 @@ async function ask(path, body) { // calls the server; an error has the server's 
 
 function runBar(items) {
   const one = items.length === 1 ? items[0] : null, n = one?.notes || {}, mine = one && one.state !== 'result', title = one ? titleOf(one) : `${items.length} runs`;
-  put($('run-bar'), `<a href="#" class="btn">← All runs</a><h2>${esc(title)}</h2>${one ? each(tagsOf(one), (t) => `<span class="tag">${esc(t)}</span>`) : ''}
+  put($('run-bar'), `<a href="#" class="btn">← All runs</a><h2>${esc(title)}</h2>${one ? each(tagsOf(one), (t) => `<span class="tag">${esc(t)}</span>`) : ''}${one?.state === 'running' && one.simulated ? badge('SIMULATED') : ''}
     <div class="controls">${one ? '' : `<span class="seg" role="group" aria-label="View"><span class="opts">${each([['differences', 'Differences'], ['charts', 'Charts']], ([k, name]) => `<button data-tab="${k}" aria-pressed="${tab === k}">${name}</button>`)}</span></span>`}${one?.state === 'running' ? '' : `<a class="btn" href="/page?${query(items.map((it) => it.id))}" target="_blank" rel="noopener">Open in a new tab</a>`}
     ${mine && one.state !== 'running' ? `<button class="btn" id="baseline-button" aria-pressed="${tagsOf(one).includes(BASELINE)}">Use as baseline</button>` : ''}${mine ? '<button class="btn" id="notes-button" aria-expanded="false" aria-controls="notes">Notes and tags</button>' : ''}${mine && one.state !== 'running' ? '<button class="btn danger" id="delete-button">Delete</button>' : ''}</div>
-    ${n.note ? `<p class="note">${esc(n.note)}</p>` : ''}
+    ${one ? '' : `<p class="sides">${each(items, (it, i) => `<span>${i ? '' : 'Base: '}<b>${breakable(it.about.label || titleOf(it))}</b> ${chips(it)}</span>`)}</p>`}${n.note ? `<p class="note">${esc(n.note)}</p>` : ''}
     ${mine ? `<form id="notes" hidden><label>Tags <input type="text" id="note-tags" value="${esc((n.tags || []).join(' '))}"></label><label>Note <textarea id="note-text">${esc(n.note || '')}</textarea></label><div><button class="btn" id="save-button">Save</button></div>${n.log?.length ? `<details><summary>${count(n.log.length)} changes</summary><ul class="log">${each([...n.log].reverse(), (l) => `<li>${esc(l.at.slice(0, 19).replace('T', ' '))} UTC, ${esc(l.from)}: ${esc(l.what)}</li>`)}</ul></details>` : ''}</form>` : ''}`);
 }
 let tab = 'differences'; // of a comparison
@@ -103,9 +103,10 @@ async function toggleBaseline() {
 async function copy(el) {
   try { await navigator.clipboard.writeText(el.dataset.copy); say('Copied.'); } catch { say('The browser does not allow copying: select the text.', true); }
 }
-function compareTicked() { // the baseline comes first
-  const ids = [...ui.ticked], first = ids.find((id) => tagsOf(itemOf(id)).includes(BASELINE));
-  location.hash = `compare=${(first ? [first, ...ids.filter((id) => id !== first)] : ids).join(',')}`;
+function compareTicked() { // the baseline comes first, then the oldest run
+  const started = (it) => (tagsOf(it).includes(BASELINE) ? -Infinity : it.about.began > '0002' ? Date.parse(it.about.began) : Infinity);
+  const at = new Map([...ui.ticked].map((id) => [id, started(itemOf(id))]));
+  location.hash = `compare=${[...at.keys()].sort((a, b) => (at.get(a) > at.get(b)) - (at.get(a) < at.get(b))).join(',')}`;
 }
 const CLICKS = {
   '#compare-button': compareTicked, '#baseline-button': toggleBaseline, '[data-copy]': copy,

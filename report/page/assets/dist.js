@@ -10,7 +10,7 @@ const heights = (d) => { const { counts } = d.curve; return counts.map((n, i) =>
 const SHAPES = [['cdf', 'CDF'], ['nines', 'nines'], ['histogram', 'histogram']];
 function distribution(key) {
   const H = 250, name = key.toUpperCase(), isHistogram = () => state.shape === 'histogram';
-  const known = (r) => r.levels.filter((l) => l[key]?.curve), all = () => shown().flatMap(known), strongest = () => shown().map(picked).filter((l) => l[key]?.curve);
+  const known = (r) => r.levels.filter((l) => l[key]?.curve && (!l.invalid || l === picked(r))), all = () => shown().flatMap(known), strongest = () => shown().map(picked).filter((l) => l[key]?.curve);
   const ys = () => ({ cdf: [0, 0.25, 0.5, 0.75, 1], nines: [0, 0.9, 0.99, 0.999, 0.9999] }[state.shape]);
   const scales = (w) => {
     const ds = all().map((l) => l[key]), b = { left: 52, right: w - 34, upper: 24, lower: H - 36 };

@@ -92,6 +92,7 @@ function area(points, x, y) { // filled between two values of each point
   if (whole.length < 2) return '';
   return `${path(whole.map((p) => [p[0], p[2]]), x, y)}${path([...whole].reverse(), x, y).replace('M', 'L')}Z`;
 }
+const crossMark = (x, y, r) => `<path class="cross" d="M${r1(x - r)} ${r1(y - r)}l${2 * r} ${2 * r}M${r1(x - r)} ${r1(y + r)}l${2 * r} ${-2 * r}"/>`;
 const line = (x1, y1, x2, y2, cls) => `<line class="${cls}" x1="${r1(x1)}" y1="${r1(y1)}" x2="${r1(x2)}" y2="${r1(y2)}"/>`;
 const text = (x, y, s, cls = '', anchor = 'start', css = '') => `<text x="${r1(x)}" y="${r1(y)}" class="${cls}" text-anchor="${anchor}"${css && ` data-css="${css}"`}>${esc(s)}</text>`;
 const curve = (d, colour, cls = '', opacity = 1) => `<path class="curve ${cls}" d="${d}" data-css="stroke:${colour};opacity:${opacity}"/>`;

@@ -1,10 +1,8 @@
 /* ---------- 1. verdict, conclusion and setup ---------- */
-const WORST = ['INVALID', 'DEGRADED', 'PREDICTED', 'NOT JUDGED', 'VALID'];
-const verdictOf = (run) => run.conclusion.verdict; // of the conclusion; the table has that of each level
-const badge = (v) => `<span class="badge ${WORST.includes(v) ? v.replace(' ', '-') : ''}">${{ VALID: '✓', PREDICTED: '≈', 'NOT JUDGED': '?' }[v] || '!'} ${esc(v)}</span>`;
+const chipsOf = (run) => chips({ verdict: run.conclusion.verdict, invalid: run.invalid, levels: run.levels.length + (run.left_out || 0), simulated: run.simulated }); // the table has the verdict of each level
 function header() {
   const run = first(), title = several() ? shown().map((r) => r.name).join(' · ') : [run.about.model || run.name, run.about.label].filter(Boolean).join(' · ');
-  put($('top'), `<div class="bar"><h1>${esc(title)}</h1>${several() ? '' : badge(verdictOf(run))}<div class="controls" id="top-controls"></div></div>
+  put($('top'), `<div class="bar"><h1>${esc(title)}</h1>${several() ? '' : chipsOf(run)}<div class="controls" id="top-controls"></div></div>
     ${several() ? each(shown(), answerOfMany) : each(run.conclusion.text, (s) => `<p class="answer">${esc(s)}</p>`)}
     ${reasonList()}`);
   put($('about'), `${several() ? factTable() : `<dl class="facts">${each(factsOf(run), ([k, v]) => `<div><dt>${k}</dt><dd>${esc(v)}</dd></div>`)}</dl>`}
@@ -14,7 +12,7 @@ function header() {
     + `<button class="btn" id="theme-button">Theme: ${document.documentElement.dataset.theme || 'auto'}</button>`);
   document.title = `tacho: ${title}`;
 }
-const answerOfMany = (run) => `<p class="answer many">${swatch(runInk(run), `<b>${esc(run.name)}</b>`)} ${badge(verdictOf(run))} ${esc(run.conclusion.text.join(' '))}</p>`;
+const answerOfMany = (run) => `<p class="answer many">${swatch(runInk(run), `<b>${esc(run.name)}</b>`)} ${chipsOf(run)} ${esc(run.conclusion.text.join(' '))}</p>`;
 const runButton = (r) => `<button class="btn" data-run="${r.k}" aria-pressed="${shown().includes(r)}">${swatch(runInk(r), esc(r.name))}</button>`;
 const commandLine = (r) => `<div class="command"><code>${esc(r.command)}</code><button class="btn" data-copy="${esc(r.command)}">Copy</button></div>`;
 function reasonList() {

@@ -10,7 +10,7 @@ function mainMetric() {
 let heroFigure = null;
 function hero() {
   if (heroFigure != null) return heroFigure && (ownFigure() || heroFigure);
-  const levels = RUNS.flatMap((r) => r.levels), perGPU = levels.filter((l) => l.user && l.s.figures?.output_per_gpu != null).length > 1;
+  const levels = usable(RUNS.flatMap((r) => r.levels)), perGPU = levels.filter((l) => l.user && l.s.figures?.output_per_gpu != null).length > 1;
   if (!concluded()) heroFigure = '';
   else if (!manyLevels()) heroFigure = 'TTFT of each request';
   else if (perGPU && !RUNS.some((r) => limitsOfRun(r).length)) heroFigure = 'Pareto';

@@ -6,19 +6,21 @@ function controls() {
   put($('sweep-controls'), each(shown(), (r) => own(r))
     + seg('x axis', [['load', 'load', !hasLoad], ['served', 'served'], ['flight', 'in flight', !hasFlight()]], 'x', xKind()) + seg('latency axis', [[true, 'log'], [false, 'linear']], 'log'));
   const label = (r) => `${own(r, ', ')}${esc([...new Set(r.levels.flatMap((l) => [...l.coords.keys()]))].map((o) => UNITS[o] || o).join(' · '))}`;
-  const pickers = each(shown().filter((r) => r.levels.length > 1), (r) => seg(label(r), r.levels.map((l) => [keyOf(l), esc(shortName(l))]), 'pick', keyOf(picked(r))));
+  const pickers = each(shown().filter((r) => r.levels.length > 1), (r) => seg(label(r), r.levels.map((l) => [keyOf(l), `${l.invalid ? '✕ ' : ''}${esc(shortName(l))}`]), 'pick', keyOf(picked(r))));
   put($('level-controls'), pickers + (seen().length ? seg('shape', SHAPES, 'shape') + seg('axis', [['log', 'log'], ['linear', 'linear']], 'axis') : ''));
   const names = [...new Set(shown().map((r) => nameOf(picked(r))))];
-  $('h-level').textContent = !manyLevels() ? 'Latencies' : names.length > 2 ? 'One level per run' : `At ${names.join(' and ')}`;
+  put($('h-level'), !manyLevels() ? 'Latencies' : names.length > 2 ? 'One level per run' : `At ${esc(names.join(' and '))}${several() || picked(first()).verdict === 'VALID' ? '' : ` ${badge(picked(first()).verdict)}`}`);
   const alike = shown().slice(1).filter((r) => !comparable() || loadValue(picked(r)) === loadValue(picked(first())));
   put($('level-line'), inWords(picked(first())) + each(alike, (r) => `<br>${against(picked(first()), picked(r))}`));
 }
+/* A level without usable figures, and why it is shown nevertheless. */
+const whyInvalid = (l) => (l.invalid ? `${l.run.levels.length > 1 && !usable(l.run.levels).length ? `All ${count(l.run.levels.length)} levels are INVALID, and the page opens with the first. ` : ''}INVALID: ${esc(l.reasons.find((r) => r.level === 'INVALID')?.text || 'no figure is usable')}.<br>` : '');
 function inWords(l) {
   const parts = [`${num(l.rps)} requests/s served`];
   if (l.tokens) parts.push(`${num(l.tokens)} output tokens/s`);
   if (l.flight != null) parts.push(`${num(l.flight)} ${term('in flight')} on average, peak ${count(l.peak)}`);
   const where = l.s.where, said = [steadyWindow(l), where?.sentence, where?.tail].filter(Boolean).map((s) => ` ${esc(s)}`).join('');
-  return `${several() ? `${swatch(runInk(l.run), `<b>${esc(l.run.name)}</b>: `)}` : ''}${parts.join(', ')}.${said}`;
+  return `${several() ? `${swatch(runInk(l.run), `<b>${esc(l.run.name)}</b>: `)}` : ''}${whyInvalid(l)}${parts.join(', ')}.${said}`;
 }
 function steadyWindow(l) { // the steady window and its throughput, or why there is none
   const w = l.steady, why = l.s.steady_state?.why_not;

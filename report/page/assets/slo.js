@@ -3,7 +3,7 @@
    recommended load of the run stay as published. */
 let own = null; // {metric, p, limit in ms}
 const sloPercentiles = (k) => { // the percentiles that all levels have
-  const known = levelsShown().filter((l) => l[k]);
+  const known = usable(levelsShown()).filter((l) => l[k]);
   return known.length ? [...known[0][k].all.keys()].filter((p) => known.every((l) => l[k].all.get(p) != null)).sort((a, b) => a - b) : [];
 };
 const sloMetrics = () => LATENCIES.filter((k) => sloPercentiles(k).length);
@@ -15,7 +15,7 @@ const ownValue = (l) => l[own.metric]?.all.get(own.p) ?? null;
 /* How a level does at the reader's SLO. This is the only place that judges a level. */
 function ownState(l) {
   if (!own) return null;
-  if (l.verdict === 'INVALID') return 'INVALID';
+  if (l.invalid) return 'INVALID';
   return ownValue(l) == null ? 'not measured' : ownValue(l) <= own.limit ? 'met' : 'missed';
 }
 const ownLoad = (l) => { const option = loadOption([l.run]); return l.coords.get(option) === 'inf' ? Infinity : valueOf(l, option); };

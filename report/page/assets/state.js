@@ -38,6 +38,7 @@ function prepareLevel(l, run, i) {
   l.peak = s.peaks?.requests_in_flight ?? null;
   l.reasons = s.verdict?.reasons || [];
   l.verdict = s.verdict?.level || 'VALID';
+  l.invalid = l.verdict === 'INVALID';
   l.span = s.rate?.span_s ?? null;
   l.steady = s.steady_state?.window ?? null;
 }
@@ -49,9 +50,10 @@ RUNS.forEach((run) => {
   run.name = run.about[key] ? run.about[key] + (unique(key) ? '' : ` (${run.k + 1})`) : `run ${run.k + 1}`;
 });
 
+const usable = (ls) => ls.filter((l) => !l.invalid);
 const state = {
   off: new Set(), // runs that are not shown
-  picked: RUNS.map((run) => { const { held, missed } = run.conclusion, last = run.levels.length - 1; return Math.min((held || missed)?.level ?? last, last); }), // initially the level of the run's conclusion
+  picked: RUNS.map((run) => Math.min(run.opens, run.levels.length - 1)),
   x: 'load', log: true, shape: 'cdf', axis: 'log', packed: true, only: '', share: false, slowest: false, whose: 0, by: '',
 };
 const shown = () => { const on = RUNS.filter((r) => !state.off.has(r.k) && r.levels.length); return on.length ? on : RUNS.slice(0, 1); };
@@ -94,12 +96,12 @@ function seriesOf(run) {
 /* Initially, several runs show the highest common load that all of them hold, or else the lowest common load; without conclusions about
    a load, the highest common load. */
 function pickAlike() {
-  const option = loadOption(), have = RUNS.map((r) => new Set(r.levels.map((l) => valueOf(l, option)).filter((v) => v != null))).filter((s) => s.size > 1);
+  const option = loadOption(), have = RUNS.map((r) => new Set(usable(r.levels).map((l) => valueOf(l, option)).filter((v) => v != null))).filter((s) => s.size > 1);
   const common = have.length > 1 ? [...have[0]].filter((v) => have.every((s) => s.has(v))) : [];
   if (!common.length) return;
   const loads = RUNS.map((r) => { const { held, missed } = r.conclusion, l = r.levels[(held || missed)?.level]; return l ? { held: Boolean(held), at: valueOf(l, option) } : null; });
   const within = common.filter((v) => loads.every((o) => !o || (o.held && v <= o.at))), load = within.length ? Math.max(...within) : loads.some(Boolean) ? Math.min(...common) : Math.max(...common);
-  RUNS.forEach((r) => { const i = r.levels.findIndex((l) => valueOf(l, option) === load); if (i >= 0) state.picked[r.k] = i; });
+  RUNS.forEach((r) => { const i = r.levels.findIndex((l) => !l.invalid && valueOf(l, option) === load); if (i >= 0) state.picked[r.k] = i; });
 }
 
 const GLOSS = {

@@ -16,7 +16,7 @@ function barOf(l, i, x) {
     const from = x(state.share ? at / split.ms * 100 : at), to = x(state.share ? (at + part.ms) / split.ms * 100 : at + part.ms);
     const more = part.more_ms == null ? [] : [['vs mean of all requests', time(part.more_ms)]], tip = keyed([[fullName(l), ''], [partName(part), time(part.ms)], ['share', percent(part.share)], ['source', part.source], ...more]);
     at += part.ms;
-    return part.ms > 0 ? `<rect class="part" x="${r1(from)}" y="${y}" width="${Math.max(0.5, r1(to - from))}" height="${BAR.row - 8}" data-value="${part.ms}" data-tip="${esc(tip)}" data-css="fill:${partInk(part)}"/>` : '';
+    return part.ms > 0 ? `<rect class="part" x="${r1(from)}" y="${y}" width="${Math.max(0.5, r1(to - from))}" height="${BAR.row - 8}" data-value="${part.ms}" data-tip="${esc(tip)}" data-css="${l.invalid ? `fill:none;stroke:${partInk(part)};stroke-dasharray:2 2` : `fill:${partInk(part)}`}"/>` : '';
   };
   return each([...split.parts].sort((p, q) => orderOf(p) - orderOf(q)), piece) + text(x(state.share ? 100 : split.ms) + 6, y + 13, time(split.ms), 'strong halo');
 }
@@ -32,7 +32,7 @@ function whereTimeGoes() {
     draw(w) {
       const ls = list(), left = Math.min(BAR.left + (several() ? 60 : 0), w * 0.4), lower = BAR.top - 4 + ls.length * BAR.row;
       const x = linear(0, state.share ? 100 : above(most(ls.map((l) => splitOf(l).ms), 1e-3)), left, w - 60), room = Math.floor(left / 6.2);
-      const name = (l, i) => { const s = fullName(l); return text(0, BAR.top + i * BAR.row + 13, s.length > room ? `${s.slice(0, room - 1)}…` : s, picked(l.run) === l ? 'strong' : ''); };
+      const name = (l, i) => { const s = `${l.invalid ? '✕ ' : ''}${fullName(l)}`; return text(0, BAR.top + i * BAR.row + 13, s.length > room ? `${s.slice(0, room - 1)}…` : s, picked(l.run) === l ? 'strong' : ''); };
       return svg(w, lower + 40, each(x.ticks(w / 110), (t) => line(x(t), BAR.top - 8, x(t), lower, 'grid-line') + text(x(t), lower + 15, short(t), '', 'middle'))
         + text(w - 60, lower + 30, state.share ? '% of the mean' : 'ms', 'unit', 'end') + each(ls, (l, i) => name(l, i) + barOf(l, i, x)));
     },

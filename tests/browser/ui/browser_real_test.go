@@ -113,6 +113,7 @@ func TestRealInABrowser(t *testing.T) {
 	t.Run("sort", func(t *testing.T) { testSort(t, p) })
 	t.Run("empty folder", func(t *testing.T) { testEmptyFolder(t, b) })
 	t.Run("trend", func(t *testing.T) { testTrend(t, b) })
+	t.Run("verdicts", func(t *testing.T) { testVerdicts(t, b) })
 	t.Run("search", func(t *testing.T) {
 		search(p, "llama base")
 		p.shows(filepath.Base(base))
@@ -170,12 +171,44 @@ func testLive(t *testing.T, b *chrome.Browser, server *httptest.Server, dir stri
 	}
 }
 
+// testVerdicts checks that the list, the comparison and the live view mark INVALID levels and simulated runs.
+func testVerdicts(t *testing.T, b *chrome.Browser) {
+	folder := t.TempDir()
+	mixed := keep(t, folder, kept{label: "mixed", levels: 3, failing: 3, sim: "vllm-8b-h100"})
+	bad := keep(t, folder, kept{label: "bad", levels: 2, failing: 1})
+	now := keep(t, folder, kept{label: "now", cut: true, sim: "vllm-8b-h100"})
+	runs(t, now, snapshot(4, "fine"))
+	p := open(t, b, serve(t, ui.Options{Dir: folder}), chrome.View{Width: 1600, Height: 1000})
+	p.wait("document.querySelectorAll('#runs tbody tr').length === 3")
+	chips := func(dir, within string) string {
+		return eval[string](p, fmt.Sprintf("[...document.querySelector(%q).querySelectorAll('.badge')].map((e) => e.innerText).join('; ')", fmt.Sprintf(within, eval[string](p, idOf(dir)))))
+	}
+	const row = `#runs tr[data-run="%s"]`
+	if got := chips(mixed, row); got != "✓ VALID; ! 1 of 3 levels INVALID; ≈ SIMULATED" && got != "! DEGRADED; ! 1 of 3 levels INVALID; ≈ SIMULATED" {
+		t.Errorf("mixed verdicts: %q", got)
+	}
+	if got := chips(bad, row); got != "! INVALID" {
+		t.Errorf("all levels INVALID: %q", got)
+	}
+	marks := eval[[2]int](p, fmt.Sprintf("(() => { const e = document.querySelector('%s svg.spark'); return [e.querySelectorAll('.cross').length, e.querySelector('.curve').getAttribute('d').split(/[ML]/).length - 1] })()", fmt.Sprintf(row, eval[string](p, idOf(mixed)))))
+	if marks != [2]int{1, 2} {
+		t.Errorf("the small chart of three levels has %d crosses and a line of %d points", marks[0], marks[1])
+	}
+	check(t, p.Eval("location.hash = 'run=' + "+idOf(now)+"; 0", nil))
+	p.wait("!document.getElementById('live').hidden && document.getElementById('run-bar').innerText.includes('≈ SIMULATED')")
+	check(t, p.Eval("location.hash = 'compare=' + ["+idOf(mixed)+", "+idOf(bad)+"]; 0", nil))
+	p.wait("document.querySelector('#run-bar .sides')?.innerText.includes('SIMULATED')")
+	if said := p.text("#run-bar .sides"); !strings.Contains(said, "Base: mixed") || strings.Count(said, "SIMULATED") != 1 {
+		t.Errorf("the compared runs: %q", said)
+	}
+}
+
 // testCompare checks that selected runs are compared in words and on the same axes.
 func testCompare(t *testing.T, p *tab, slow, other string) {
 	if !eval[bool](p, "document.getElementById('compare-button').disabled") {
 		t.Error("nothing is ticked, and can be compared")
 	}
-	for n, name := range []string{"-base", "-slow"} {
+	for n, name := range []string{"-slow", "-base"} { // the older run is the base in any order
 		search(p, name)
 		p.click("#runs tbody input")
 		p.wait(fmt.Sprintf("ui.ticked.size === %d", n+1))
