@@ -17,9 +17,7 @@ var otherMeanings = map[string]string{
 
 // mayNameDatasets lists files that refer to datasets by name, with the reason.
 var mayNameDatasets = map[string]string{
-	"internal/cli/foreigndata.go": "translates other tools' names of datasets",
-	"internal/cli/foreignline.go": "translates other tools' flags, some of which imply a dataset",
-	"plan/named.go":               "the definitions of --workload are flags, among them --dataset-name",
+	"plan/named.go": "the definitions of --workload are flags, among them --dataset-name",
 }
 
 // A dataset is one file in package workload and one entry in its list. Other

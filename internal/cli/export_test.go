@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"maps"
-	"slices"
 
 	"github.com/tacho-bench/tacho/outcome"
 )
@@ -36,23 +34,6 @@ func ExitCodes() (out [][2]string) {
 
 // EnvironmentDoc describes the environment variables.
 const EnvironmentDoc = environmentDoc
-
-// Untranslated are flags of other tools with advice.
-var Untranslated = untranslated
-
-// AdviceFor returns tacho's way for a flag of another tool.
-var AdviceFor = adviceFor
-
-// ForeignNames returns the flags of other tools that tacho translates, and the
-// flags of tacho that replace them.
-func ForeignNames() (theirs, ours []string) {
-	for _, name := range renamedFlags {
-		ours = append(ours, name)
-	}
-	theirs = slices.Concat(slices.Collect(maps.Keys(renamedFlags)), slices.Collect(maps.Keys(fixedFlags)), slices.Collect(maps.Keys(needlessFlags)),
-		slices.Collect(maps.Keys(needlessValues)), slices.Collect(maps.Keys(combinedFlags)))
-	return theirs, ours
-}
 
 // HasFlag reports whether a command has a flag.
 func HasFlag(command, flag string) bool {

@@ -2,41 +2,58 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tacho-bench/tacho/internal/migrate"
 	"github.com/tacho-bench/tacho/internal/spelling"
+	"github.com/tacho-bench/tacho/outcome"
 )
 
-// foreignCommands maps commands of other benchmark tools to tacho's commands.
-var foreignCommands = map[string]string{
-	"benchmark":   "bench",
-	"load-test":   "bench",
-	"mock-server": "sim",
-	"perf":        "bench",
-	"plot":        "report",
-	"profile":     "bench",
-	"run":         "bench",
-	"serve-bench": "bench",
-	"visualize":   "report",
+// translateLine rewrites flags of other tools to flags of tacho, and prints the translation. Flags of tacho on the same
+// line take precedence.
+func translateLine(env *Env, root *cobra.Command, args []string) ([]string, error) {
+	cmd, _, err := root.Find(args)
+	if err != nil || cmd == root || cmd.Flags().Lookup("base-url") == nil {
+		return args, nil //nolint:nilerr // cobra reports unknown commands
+	}
+	at := slices.Index(args, cmd.Name()) + 1
+	head, rest := slices.Clone(args[:at]), args[at:]
+	if cmd.Name() == "bench" && len(rest) > 0 && rest[0] == "serve" { // as in vllm bench serve
+		rest, env.vllm = rest[1:], true
+	}
+	line, err := migrate.Line(rest, func(name string) bool { return cmd.Flags().Lookup(name) != nil })
+	if err != nil {
+		return nil, usage(err)
+	}
+	explain(env, publicArgs(env.secrets, line.Flags), line.Needless)
+	return slices.Concat(head, line.Flags, line.Rest), nil
 }
 
-// meantCommand returns a hint for an unknown command, or an empty string if no
-// command is similar.
-func meantCommand(word string, names []string) string {
-	if ours := foreignCommands[word]; ours != "" {
-		return ": use tacho " + ours
+// explain prints the translation for users who will type the flags again.
+func explain(env *Env, flags, needless []string) {
+	if len(flags) > 0 {
+		var words []string
+		for _, flag := range flags {
+			name, value, _ := strings.Cut(flag, "=")
+			words = append(words, strings.TrimSuffix(name+" "+outcome.Quoted(value), " true"))
+		}
+		_, _ = fmt.Fprintln(env.Stderr, "Flags of another tool, translated to "+strings.Join(words, " ")) // informational
 	}
-	return spelling.DidYouMean(word, names)
+	for _, line := range needless {
+		_, _ = fmt.Fprintln(env.Stderr, line) // informational
+	}
 }
 
 // meantFlag returns a hint for an unknown flag of cmd, or an empty string if no
 // flag is similar.
 func meantFlag(cmd *cobra.Command, name string, all []string) string {
-	advice, nearest := adviceFor(name), spelling.Nearest(name, all)
+	nearest := spelling.Nearest(name, all)
+	advice, exact := migrate.Advice(name)
 	switch {
-	case advice != "" && cmd.Flags().Lookup("base-url") != nil && (untranslated[name] != "" || nearest == ""):
+	case advice != "" && cmd.Flags().Lookup("base-url") != nil && (exact || nearest == ""):
 		return ": " + advice
 	case nearest != "":
 		return fmt.Sprintf(", did you mean --%s?", nearest)
@@ -52,7 +69,11 @@ func unknownCommand(root *cobra.Command, word string) error {
 			names = append(names, c.Name())
 		}
 	}
-	return fmt.Errorf("unknown command %q%s (tacho --help lists all)", word, meantCommand(word, names))
+	hint := spelling.DidYouMean(word, names)
+	if ours := migrate.Commands[word]; ours != "" {
+		hint = ": use tacho " + ours
+	}
+	return fmt.Errorf("unknown command %q%s (tacho --help lists all)", word, hint)
 }
 
 // badFlag converts an error of cobra about flags. cobra looks up flags of an

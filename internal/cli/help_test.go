@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tacho-bench/tacho/internal/cli"
+	"github.com/tacho-bench/tacho/internal/migrate"
 )
 
 // helpOf returns the help of a command at a terminal width.
@@ -210,12 +211,14 @@ func TestWordsOfOtherTools(t *testing.T) {
 // tacho bench, and that tacho has none of the translated flags.
 func TestForeignFlagsAreOurs(t *testing.T) {
 	t.Parallel()
-	theirs, ours := cli.ForeignNames()
-	for name, advice := range cli.Untranslated {
-		theirs = append(theirs, name)
-		for word := range strings.FieldsSeq(advice) {
-			if flag, is := strings.CutPrefix(strings.TrimRight(word, ",;"), "--"); is && flag != "slo" {
-				ours = append(ours, flag)
+	var theirs, ours []string
+	for _, r := range migrate.Table {
+		if r.Values == "" {
+			theirs = append(theirs, strings.Fields(r.Theirs)...)
+		}
+		for _, flag := range regexp.MustCompile(`--([a-z][a-z-]*[a-z])`).FindAllStringSubmatch(r.Ours+" "+r.Why+" "+r.Advice, -1) {
+			if flag[1] != "slo" && flag[1] != "help-all" { // flags of find and of all commands
+				ours = append(ours, flag[1])
 			}
 		}
 	}

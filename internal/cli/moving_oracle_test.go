@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tacho-bench/tacho/internal/cli"
+	"github.com/tacho-bench/tacho/internal/migrate"
 )
 
 // parsers are the tools of moving.md: the folder of each below PARSERS, and the
@@ -124,16 +124,20 @@ func completeLine(line, required []string) (out []string) {
 // unknownTo returns the flags that tacho neither has nor translates nor explains.
 func unknownTo(t *testing.T, options []string) (out []string) {
 	t.Helper()
-	theirs, _ := cli.ForeignNames()
-	known := slices.Concat(theirs, []string{"config-file", "help"})
+	known := []string{"config-file", "help"}
+	for _, r := range migrate.Table {
+		known = append(known, strings.Fields(r.Theirs)...)
+	}
 	for _, flag := range flagsOf(helpOf(t, 80, "bench", "--help-all")) {
 		known = append(known, strings.TrimPrefix(flag, "--"))
 	}
 	for _, option := range options {
 		name, long := strings.CutPrefix(option, "--")
 		name = strings.ReplaceAll(name, "_", "-")
-		if long && !slices.Contains(known, name) && cli.AdviceFor(name) == "" {
-			out = append(out, option)
+		if long && !slices.Contains(known, name) {
+			if advice, _ := migrate.Advice(name); advice == "" {
+				out = append(out, option)
+			}
 		}
 	}
 	return out
