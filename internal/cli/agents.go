@@ -106,9 +106,18 @@ func (a *agents) start() error {
 	}
 	a.coordinator, err = cluster.New(cluster.Options{
 		Access: access, Identity: identity, Version: bench.Build(), Agents: p.Agents, Wait: p.AgentWait.Duration(), Timeout: p.AgentTimeout.Duration(),
-		OnLoss: p.OnLoss, Say: a.say, Run: a.name, Resume: a.goOn, Trusts: a.trusts,
+		OnLoss: p.OnLoss, Say: a.say, Run: a.name, Resume: a.goOn, Trusts: a.trusts, Journal: a.journal(),
 	})
 	return err
+}
+
+// journal returns the file that lets another coordinator continue the run. Local agents end with
+// their coordinator.
+func (a *agents) journal() string {
+	if a.plan.Local {
+		return ""
+	}
+	return filepath.Join(a.runs, ".agents", a.name+".journal")
 }
 
 // trusts reports whether an agent may join. The embedded NATS server has checked the
@@ -159,7 +168,7 @@ func (a *agents) local(access *cluster.Access, identity *cluster.Identity) error
 	}
 	a.stops = append(a.stops, func() { _ = os.RemoveAll(dir) })
 	access.Token = nuid.Next()
-	nats, err := cluster.Serve(cluster.ServerOptions{Address: "127.0.0.1:0", Identity: identity, Token: access.Token, Dir: filepath.Join(dir, "nats")})
+	nats, err := cluster.Serve(cluster.ServerOptions{Address: "127.0.0.1:0", Identity: identity, Token: access.Token})
 	if err != nil {
 		return err
 	}
@@ -220,7 +229,7 @@ func (a *agents) serve(access *cluster.Access, identity *cluster.Identity) error
 		return err
 	}
 	nats, err := cluster.Serve(cluster.ServerOptions{
-		Address: a.plan.NATSListen, Identity: identity, Token: access.Token, Dir: filepath.Join(a.runs, ".nats"),
+		Address: a.plan.NATSListen, Identity: identity, Token: access.Token,
 		Known:    func(key string) bool { return known.has(key) || slices.Contains(a.plan.TrustAgent, key) },
 		Remember: func(key string) { known.add(key, a.say) },
 	})

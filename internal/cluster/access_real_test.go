@@ -62,7 +62,7 @@ func TestRealAccess(t *testing.T) {
 // startNATS starts a NATS server and returns its address.
 func startNATS(t *testing.T, o *server.Options) string {
 	t.Helper()
-	o.Host, o.Port, o.NoSigs, o.NoLog, o.JetStream, o.StoreDir = "127.0.0.1", server.RANDOM_PORT, true, true, true, t.TempDir()
+	o.Host, o.Port, o.NoSigs, o.NoLog = "127.0.0.1", server.RANDOM_PORT, true, true
 	o.AuthTimeout, o.TLSTimeout = patient.Seconds(), patient.Seconds()
 	s, err := server.NewServer(o)
 	must(t, err)
@@ -114,21 +114,20 @@ func credsLock(t *testing.T) lock {
 	must(t, err)
 	known := &server.MemAccResolver{}
 	account := newAccount(t)
-	enter := func(account nkeys.KeyPair, limits jwt.JetStreamLimits) (key string) {
+	enter := func(account nkeys.KeyPair) (key string) {
 		key, err := account.PublicKey()
 		must(t, err)
 		claims := jwt.NewAccountClaims(key)
-		claims.Limits.JetStreamLimits = limits
 		words, err := claims.Encode(operator)
 		must(t, err)
 		must(t, known.Store(key, words))
 		return key
 	}
-	enter(account, jwt.JetStreamLimits{DiskStorage: -1, MemoryStorage: -1, Streams: -1, Consumer: -1})
+	enter(account)
 	return lock{
 		&server.Options{
 			TrustedOperators: []*jwt.OperatorClaims{jwt.NewOperatorClaims(operatorKey)}, AccountResolver: known,
-			SystemAccount: enter(newAccount(t), jwt.JetStreamLimits{}),
+			SystemAccount: enter(newAccount(t)),
 		},
 		cluster.Access{Creds: credsOf(t, account)},
 		cluster.Access{Creds: credsOf(t, newAccount(t))},

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 	"github.com/nats-io/nuid"
 
@@ -49,7 +48,6 @@ type agent struct {
 	info       agentInfo
 	control    *nats.Conn // for commands, clocks and heartbeats, which must not queue behind records
 	data       *nats.Conn
-	js         jetstream.JetStream
 	verifier   verifier
 	ctx        context.Context
 	cancel     context.CancelFunc
@@ -132,9 +130,6 @@ func (a *agent) join(ctx context.Context) (err error) {
 		return err
 	}
 	if a.data, err = a.Access.connect(); err != nil {
-		return err
-	}
-	if a.js, err = jetstream.New(a.data); err != nil {
 		return err
 	}
 	a.verifier.trust = a.Trust
@@ -274,7 +269,7 @@ func (a *agent) execute(message []byte) status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.admit(o, e); err != nil {
-		return status{State: stateIdle, Refused: err.Error(), Stale: errors.Is(err, errStale)}
+		return status{State: stateIdle, Refused: err.Error(), Stale: errors.Is(err, errStale), Deposed: a.run == o.Run && a.sealKey != e.SealKey}
 	}
 	a.seq, a.lastHeard = o.Seq, time.Now()
 	switch o.Kind {
@@ -302,6 +297,13 @@ func (a *agent) execute(message []byte) status {
 		return w.status()
 	}
 	return status{State: stateIdle}
+}
+
+// leader identifies the current coordinator, or is empty.
+func (a *agent) leader() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.sealKey
 }
 
 // shareOf returns the share that a command names, or nil.
@@ -501,10 +503,16 @@ func (a *agent) drain(s *spool) {
 		a.Say(fmt.Sprintf("Records of an earlier run are stored in %s. Resume that run (--resume) to collect them; they are deleted after %v.", s.dir, retention))
 	})
 	defer late.Stop()
-	up := &uplink{js: a.js, spool: s, key: a.key}
-	if up.run(a.ctx) != nil || up.sendFinal(a.ctx, finalMessage{Died: true}) != nil {
+	up := &uplink{nats: a.data, spool: s, key: a.key, leader: func() string { return "" }}
+	err := up.run(a.ctx)
+	if err == nil {
+		err = up.sendFinal(a.ctx, finalMessage{Died: true})
+	}
+	switch {
+	case err == nil:
+		a.Say("Delivered the records that an earlier agent left in " + s.dir + ".")
+	case !errors.Is(err, errUnwanted):
 		return // the next start tries again
 	}
-	a.Say("Delivered the records that an earlier agent left in " + s.dir + ".")
-	_ = s.remove() // delivered; a second delivery would change nothing
+	_ = s.remove() // a second delivery would change nothing
 }

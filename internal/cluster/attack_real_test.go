@@ -22,7 +22,7 @@ func embedded(t *testing.T, known func(string) bool) (*pool, *cluster.Server) {
 	t.Helper()
 	identity, err := cluster.NewIdentity()
 	must(t, err)
-	s, err := cluster.Serve(cluster.ServerOptions{Address: "127.0.0.1:0", Identity: identity, Token: token, Dir: t.TempDir(), Known: known})
+	s, err := cluster.Serve(cluster.ServerOptions{Address: "127.0.0.1:0", Identity: identity, Token: token, Known: known})
 	must(t, err)
 	t.Cleanup(s.Close)
 	return &pool{access: cluster.Access{URL: s.URL(), Token: token}, identity: identity}, s

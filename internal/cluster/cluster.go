@@ -1,9 +1,10 @@
 // Package cluster runs one plan on many machines over NATS. A coordinator assigns each agent a
 // share of a level. All shares follow one schedule and start at the same instant. Agents
-// return their records through JetStream, and the coordinator stores them like the records of
-// one machine.
+// send their records in batches until the coordinator acknowledges them, and the coordinator
+// stores them like the records of one machine.
 //
-// The coordinator implements run.Agents (coordinator.go, drive.go, intake.go). An agent
+// The coordinator implements run.Agents (coordinator.go, drive.go). It keeps the received records
+// of the level in a journal (journal.go, levelstate.go). An agent
 // executes commands (agent.go, localshare.go) and sends its records from a spool on disk
 // (spool.go, uplink.go). Commands are signed and encrypted (trust.go). Clock offsets are
 // measured throughout the run (clock.go, clocksync.go).
@@ -20,7 +21,7 @@ import (
 )
 
 // NATS subjects. The coordinator sends commands and queries, and agents answer them. Agents
-// publish heartbeats. Records go through JetStream.
+// publish heartbeats and batches of records.
 const (
 	discoverSubject = "tacho.roll" // asks which agents are available
 )
@@ -29,11 +30,8 @@ func (h *agentInfo) subject() string          { return "tacho.agent." + h.Key + 
 func (h *agentInfo) orderSubject() string     { return h.subject() + ".order" }
 func (h *agentInfo) clockSubject() string     { return h.subject() + ".clock" }
 func heartbeatSubject(run, key string) string { return "tacho.run." + run + ".beat." + key }
-func leaderSubject(run string) string         { return "tacho.run." + run + ".lead" }     // asks which coordinator leads the run
-func levelStateSubject(run string) string     { return "tacho.run." + run + ".standing" } // the state of the level, for a restarted coordinator
-func streamName(run string) string            { return "tacho-" + run }
+func leaderSubject(run string) string         { return "tacho.run." + run + ".lead" } // asks which coordinator leads the run
 func recordsSubject(run string) string        { return "tacho.run." + run + ".records" }
-func levelSubjects(run, try string) string    { return recordsSubject(run) + "." + try + ".*.*" }
 func inboxPrefix(key string) string           { return "_INBOX_" + key }
 
 // recordSubject contains the agent's key, so that permissions can restrict an agent to its own
@@ -42,15 +40,15 @@ func recordSubject(run, try, key string, share int) string {
 	return fmt.Sprintf("%s.%s.%s.%d", recordsSubject(run), try, key, share)
 }
 
-// retention is how long undelivered records are kept: in the stream of a run without a
-// coordinator, and in the spool of an agent.
+// retention is how long undelivered records are kept in the spool of an agent.
 const retention = 24 * time.Hour
 
-// Headers of messages with records. The records of a share are one stream of bytes, one line
-// per record. Messages may split lines.
+// Headers of batches. The records of a share are one stream of bytes, one line per record.
+// Batches may split lines. The offset identifies a batch that arrives twice.
 const (
 	offsetHeader = "Tacho-Offset" // offset of the first byte in the stream
 	endHeader    = "Tacho-End"    // marks the end of the stream; the body is a finalMessage
+	leaderHeader = "Tacho-Leader" // the coordinator that may acknowledge the batch; empty: any of the run
 )
 
 // A discovery asks which agents are available.
@@ -120,6 +118,7 @@ type status struct {
 	Refused string `json:"refused,omitempty"` // why the agent refused the command
 	Stale   bool   `json:"old,omitempty"`     // the agent refused because it executed a later command before
 	Usage   bool   `json:"usage,omitempty"`   // the error is a mistake in the plan
+	Deposed bool   `json:"deposed,omitempty"` // the agent refused because another coordinator continues the run
 }
 
 // A heartbeat reports the progress of a share, several times a second.

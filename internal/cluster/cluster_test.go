@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats-server/v2/server/ats"
 	"github.com/nats-io/nats.go"
 
 	"github.com/tacho-bench/tacho"
@@ -74,10 +73,7 @@ type pool struct {
 // memory.
 func inBubble(t *testing.T, test func(*testing.T, *pool)) {
 	t.Helper()
-	accessClock()
-	now := time.Now().Round(0)
 	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(time.Until(now)) // NATS would expire messages that are dated 2000, when bubbles start
 		identity, err := cluster.NewIdentity()
 		must(t, err)
 		p := &pool{network: &memnet.Network{}, access: cluster.Access{URL: "nats://127.0.0.1:4222", Token: token, Dial: startInMemory(t)}, identity: identity}
@@ -93,16 +89,11 @@ func inBubble(t *testing.T, test func(*testing.T, *pool)) {
 // pass lets time pass in a bubble.
 func pass(d time.Duration) { time.Sleep(d) }
 
-// accessClock starts the goroutine that gives all NATS servers of this process the time for
-// message expiry. It must not belong to a bubble, because it waits for a channel outside,
-// which would stop virtual time.
-var accessClock = sync.OnceFunc(ats.Register)
-
 // startInMemory starts a NATS server without sockets, and returns a dial function.
 func startInMemory(t *testing.T) func(network, address string) (net.Conn, error) {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{
-		ServerName: "tacho", DontListen: true, Authorization: token, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, MaxPayload: 8 << 20,
+		ServerName: "tacho", DontListen: true, Authorization: token, NoSigs: true, NoLog: true, MaxPayload: 8 << 20,
 	})
 	must(t, err)
 	s.Start()

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
 	"github.com/tacho-bench/tacho/internal/live"
@@ -34,6 +33,7 @@ type Options struct {
 	Trusts   func(key string) bool // reports whether an agent with this public key may join
 	Run      string                // name; empty generates one
 	Resume   bool                  // continue this run, which an earlier coordinator started
+	Journal  string                // file for the received records of the level; empty keeps none for Resume
 	Say      func(line string)
 }
 
@@ -41,10 +41,11 @@ type Options struct {
 type Coordinator struct {
 	Options
 	control *nats.Conn
-	js      jetstream.JetStream
-	stream  jetstream.Stream
+	batches chan *nats.Msg // from agents
+	journal *journal
 	sealer  *sealer
 	seq     atomic.Uint64
+	deposed atomic.Bool // another coordinator continues the run
 	cancel  context.CancelFunc
 
 	disconnected   bool        // NATS is not connected
@@ -89,32 +90,20 @@ func (c *Coordinator) Close() error { return c.end(true) }
 // next coordinator of the run. A level that was stopped is measured again.
 func (c *Coordinator) Pause() error { return c.end(false) }
 
-// end deletes the stream of the run and disconnects.
+// end disconnects, and deletes the journal unless agents may still have records of the level.
 func (c *Coordinator) end(free bool) error {
 	if c.control == nil {
 		return nil
 	}
 	defer c.control.Close()
 	defer c.cancel()
-	if c.stream == nil {
-		return nil // the run did not start
-	}
-	if !c.control.IsConnected() {
-		return nil // without a message, agents leave after coordinatorTimeout, and NATS deletes the stream after retention
+	if !c.control.IsConnected() || c.deposed.Load() {
+		return c.journal.close(false) // without a message, agents leave after coordinatorTimeout
 	}
 	if free {
 		c.each(c.members(), func(m *member) { _, _ = c.send(context.Background(), m, &command{Kind: cmdRelease}) }) // agents that miss it leave by themselves
 	}
-	err := c.retry(context.Background(), func(ctx context.Context) error {
-		if err := c.js.DeleteStream(ctx, streamName(c.Run)); !errors.Is(err, jetstream.ErrStreamNotFound) {
-			return err
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("delete the run's NATS stream: %w (NATS deletes it after %v)", err, retention)
-	}
-	return nil
+	return c.journal.close(c.journal.failed() == nil)
 }
 
 func (c *Coordinator) members() []*member {
@@ -140,21 +129,21 @@ func (c *Coordinator) assemble(ctx context.Context) (err error) {
 	if c.control, err = c.Access.connect(); err != nil {
 		return err
 	}
-	if c.js, err = jetstream.New(c.control); err != nil {
-		return err
-	}
 	if err := c.claimRun(ctx); err != nil {
 		return err
 	}
-	if err := c.createStream(ctx); err != nil {
+	var last *levelState
+	if c.journal, last, err = openJournal(c.Journal); err != nil {
 		return err
 	}
 	if c.Resume {
-		if err := c.loadLevelState(ctx); err != nil {
-			return err
-		}
+		c.resumeState = last
 	}
 	if _, err := c.control.Subscribe(heartbeatSubject(c.Run, "*"), c.handleHeartbeat); err != nil {
+		return err
+	}
+	c.batches = make(chan *nats.Msg, maxBatches)
+	if _, err := c.control.ChanSubscribe(recordsSubject(c.Run)+".*.*.*", c.batches); err != nil {
 		return err
 	}
 	background, over := context.WithCancel(context.WithoutCancel(ctx))
@@ -196,20 +185,8 @@ func (c *Coordinator) claimRun(ctx context.Context) error {
 	return err
 }
 
-// createStream creates the stream for records, with three replicas if NATS has three servers,
-// so that one server may fail.
-func (c *Coordinator) createStream(ctx context.Context) (err error) {
-	for _, replicas := range []int{3, 1} {
-		c.stream, err = c.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-			Name: streamName(c.Run), Subjects: []string{recordsSubject(c.Run) + ".>", levelStateSubject(c.Run)}, Storage: jetstream.FileStorage, Replicas: replicas,
-			Description: "records of a run of tacho, until they are kept", AllowDirect: true, MaxAge: retention,
-		})
-		if err == nil {
-			return nil
-		}
-	}
-	return fmt.Errorf("create the NATS stream for records: %w: check that JetStream is enabled", err)
-}
+// maxBatches is how many batches wait for the coordinator. Agents send other batches again.
+const maxBatches = 1000
 
 // discoveryTimeout is how long the coordinator waits for answers to a discovery.
 const discoveryTimeout = 200 * time.Millisecond
@@ -365,7 +342,11 @@ func (c *Coordinator) sendOnce(ctx context.Context, m *member, o *command) (s st
 	if !signedBy(m.Key, answer.Subject, answer.Header, answer.Data) {
 		return s, errors.New("the agent did not sign its answer")
 	}
-	return s, json.Unmarshal(answer.Data, &s)
+	err = json.Unmarshal(answer.Data, &s)
+	if s.Deposed {
+		c.deposed.Store(true)
+	}
+	return s, err
 }
 
 // handleHeartbeat stores a heartbeat.

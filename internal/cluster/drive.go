@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nuid"
 
 	"github.com/tacho-bench/tacho/internal/live"
@@ -23,13 +25,10 @@ type levelRun struct {
 	task      *run.Task
 	attempt   string // name of the attempt
 	shares    []*share
-	intake    *intake
 	reasons   []metric.Reason
 	epoch     time.Time
 	takeovers chan takeover
-	resumed   bool   // an earlier coordinator started the level
-	resumeSeq uint64 // last message in the stream when this coordinator resumed the level
-	unsaved   bool   // the stored level state is out of date
+	resumed   bool // an earlier coordinator started the level
 }
 
 // Prepare implements run.Agents.
@@ -39,7 +38,8 @@ func (c *Coordinator) Prepare(ctx context.Context, t *run.Task) error {
 		return err
 	}
 	if under {
-		return c.resumeLevel(ctx, t)
+		c.resumeLevel(t)
+		return nil
 	}
 	for {
 		if err := c.prepare(ctx, t); !errors.Is(err, errAgentLost) || ctx.Err() != nil {
@@ -60,15 +60,11 @@ func (c *Coordinator) prepare(ctx context.Context, t *run.Task) error {
 	for k, m := range members[:n] {
 		c.newShare(l, k, n, m)
 	}
-	if err := c.retry(ctx, func(ctx context.Context) error { return c.stream.Purge(ctx) }); err != nil { // earlier levels are stored elsewhere
-		return fmt.Errorf("delete old records in NATS: %w", err)
-	}
-	if l.intake, err = c.openIntake(ctx, l.attempt); err != nil {
+	if err := c.journal.clear(); err != nil { // earlier levels are stored elsewhere
 		return err
 	}
 	c.level = l
 	if err := c.prepareAll(ctx, l); err != nil {
-		l.intake.close()
 		c.stopAll(context.WithoutCancel(ctx), l)
 		return err
 	}
@@ -174,15 +170,18 @@ const startDelay = 200 * time.Millisecond
 // Drive implements run.Agents.
 func (c *Coordinator) Drive(ctx context.Context, d *run.Drive) ([]metric.Agent, []metric.Reason, error) {
 	l := c.level
-	defer l.intake.close()
+	d.Live.Client = l.clientState
+	var err error
 	if l.resumed {
-		c.resumeShares(ctx, l)
+		d.Begin(l.epoch)
+		err = c.resumeShares(ctx, l, d)
 	} else {
 		c.startAll(ctx, l)
+		d.Begin(l.epoch)
 	}
-	d.Live.Client = l.clientState
-	d.Begin(l.epoch)
-	err := c.collect(ctx, l, d)
+	if err == nil {
+		err = c.collect(ctx, l, d)
+	}
 	var agents []metric.Agent
 	for _, s := range l.shares {
 		agents = append(agents, s.report())
@@ -206,7 +205,7 @@ func (c *Coordinator) startAll(ctx context.Context, l *levelRun) {
 	for _, s := range l.shares {
 		go c.startShare(ctx, l, s)
 	}
-	c.saveLevelState(ctx, l)
+	c.saveLevelState(l)
 }
 
 // startShare starts a share at the epoch of the level, which may be in the past.
@@ -249,12 +248,11 @@ func (c *Coordinator) collect(ctx context.Context, l *levelRun, d *run.Drive) er
 	var failed error
 	for !l.finished() {
 		select {
-		case m := <-l.intake.messages:
-			if err := c.handleMessage(l, m, d); err != nil && failed == nil {
+		case m := <-c.batches:
+			if err := c.handleBatch(l, m, d); err != nil && failed == nil {
 				failed = err
 				go c.stopAll(stopping, l)
 			}
-			l.intake.advance(m)
 		case <-tick.C:
 			if err := c.check(ctx, l, d); err != nil {
 				return err
@@ -286,11 +284,10 @@ func (c *Coordinator) check(ctx context.Context, l *levelRun, d *run.Drive) erro
 		return err
 	}
 	c.findLost(ctx, l)
-	c.checkIntake(ctx, l)
-	if l.unsaved {
-		c.saveLevelState(ctx, l)
+	if c.deposed.Load() {
+		return errors.New("another coordinator continues this run")
 	}
-	return nil
+	return c.journal.failed()
 }
 
 // disconnectedGrace returns when a stopped run ends without its agents because NATS is
@@ -340,38 +337,56 @@ func (c *Coordinator) resetSilence() {
 
 // finished reports whether all records have been received.
 func (l *levelRun) finished() bool {
-	return l.intake.lastSeq >= l.resumeSeq && !slices.ContainsFunc(l.shares, func(s *share) bool { return s.lossReason == "" && (!s.ended || s.died()) })
+	return !slices.ContainsFunc(l.shares, func(s *share) bool { return s.lossReason == "" && (!s.ended || s.died()) })
 }
 
-// shareOf returns the share that a subject ends with, or nil if it names none.
-func (l *levelRun) shareOf(subject string) *share {
-	_, text, _ := cutLast(subject)
-	k, err := strconv.Atoi(text)
-	if err != nil || k < 0 || k >= len(l.shares) {
+// handleBatch adds a batch to its share and acknowledges it. A batch that arrives again is
+// acknowledged again.
+func (c *Coordinator) handleBatch(l *levelRun, m *nats.Msg, d *run.Drive) error {
+	if leader := m.Header.Get(leaderHeader); leader != "" && leader != c.sealer.public {
 		return nil
 	}
-	return l.shares[k]
+	part := strings.Split(strings.TrimPrefix(m.Subject, recordsSubject(c.Run)+"."), ".") // attempt, key and share
+	answer := ack{Unwanted: true}
+	if part[0] == l.attempt {
+		i := slices.IndexFunc(l.shares, func(s *share) bool { return part[1] == s.member.Key && part[2] == strconv.Itoa(s.id) })
+		if i < 0 {
+			return nil // not from an agent of this level
+		}
+		s := l.shares[i]
+		if !signedBy(s.member.Key, m.Subject, m.Header, m.Data) {
+			c.Say(fmt.Sprintf("Ignored records of share %d that agent %s did not sign: check who else can publish to this NATS server.", s.part+1, s.member.Name))
+			return nil
+		}
+		if err := c.addBatch(s, m, d); err != nil {
+			return err
+		}
+		answer = ack{Received: s.received, Unwanted: s.superseded}
+	}
+	text, err := json.Marshal(answer)
+	if err == nil {
+		_ = m.Respond(text) // the agent sends the batch again
+	}
+	return err
 }
 
-// handleMessage adds a message to its share.
-func (c *Coordinator) handleMessage(l *levelRun, m incoming, d *run.Drive) error {
-	s := l.shareOf(m.subject)
-	if s == nil {
-		return nil // not from an agent of this level
+// addBatch adds the new bytes of a batch to the journal and to its share.
+func (c *Coordinator) addBatch(s *share, m *nats.Msg, d *run.Drive) error {
+	offset, err := strconv.ParseInt(m.Header.Get(offsetHeader), 10, 64)
+	if err != nil || offset < 0 {
+		return fmt.Errorf("agent %s: a batch has no offset", s.member.Name)
 	}
-	if !signedBy(s.member.Key, m.subject, m.header, m.body) {
-		c.Say(fmt.Sprintf("Ignored records of share %d that agent %s did not sign: check who else can publish to this NATS server.", s.part+1, s.member.Name))
+	end, body := m.Header.Get(endHeader) != "", m.Data
+	if !end {
+		body = body[min(max(s.received-offset, 0), int64(len(body))):]
+	}
+	if s.superseded || s.ended || offset > s.received || !end && len(body) == 0 {
 		return nil
 	}
-	return s.addMessage(m.header, m.body, d.Sink)
-}
-
-func cutLast(subject string) (before, last string, ok bool) {
-	i := strings.LastIndexByte(subject, '.')
-	if i < 0 {
-		return "", subject, false
+	if err := c.journal.add(entry{Share: s.id, End: end}, body); err != nil {
+		return err
 	}
-	return subject[:i], subject[i+1:], true
+	return s.add(end, body, d.Sink)
 }
 
 // updateCounts adds up the progress of all agents.
@@ -421,8 +436,7 @@ func (l *levelRun) clientState() *metric.Client {
 	return metric.WorstClient(all)
 }
 
-// findLost marks agents as lost if they were silent for too long and all their delivered
-// records have been received.
+// findLost marks agents as lost if they were silent for too long.
 func (c *Coordinator) findLost(ctx context.Context, l *levelRun) {
 	for _, s := range l.shares {
 		died := s.died()
@@ -435,8 +449,6 @@ func (c *Coordinator) findLost(ctx context.Context, l *levelRun) {
 			s.lossReason = "it was stopped"
 		case died:
 			s.lossReason = "its process died"
-		case c.hasPending(ctx, l, s):
-			continue
 		case s.member.hasStopped():
 			s.lossReason = "it was stopped before it handed over all records"
 		case s.rejected.Load():
@@ -444,23 +456,13 @@ func (c *Coordinator) findLost(ctx context.Context, l *levelRun) {
 		default:
 			s.lossReason = fmt.Sprintf("no message for %v", c.Timeout)
 		}
-		s.member.lost, l.unsaved = s.member.lost || !s.final.Orphaned, true
+		s.member.lost = s.member.lost || !s.final.Orphaned
+		c.saveLevelState(l)
 		c.Say(fmt.Sprintf("Agent %s (%s) is lost: %s.", s.member.Name, s.member.Host, s.lossReason))
 		if c.reassigns() && ctx.Err() == nil {
 			c.takeOver(ctx, l, s)
 		}
 	}
-}
-
-// hasPending reports whether the stream may contain records of a share that were not received
-// yet. If NATS does not answer, silence is not the agent's fault.
-func (c *Coordinator) hasPending(ctx context.Context, l *levelRun, s *share) bool {
-	last, err := c.lastSeq(ctx, recordSubject(c.Run, l.attempt, s.member.Key, s.id))
-	if err != nil && ctx.Err() == nil {
-		c.resetSilence()
-		return true
-	}
-	return last > l.intake.lastSeq
 }
 
 // reasons returns the verdict reasons of the share.

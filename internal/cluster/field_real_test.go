@@ -50,14 +50,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// node runs one NATS server of a cluster. Its arguments are name, address, cluster address,
-// all cluster addresses and a directory.
+// node runs one NATS server of a cluster. Its arguments are name, address, cluster address
+// and all cluster addresses.
 func node(args []string) int {
-	name, at, route, all, dir := args[0], args[1], args[2], args[3], args[4]
+	name, at, route, all := args[0], args[1], args[2], args[3]
 	host, port := splitPort(at)
 	routeHost, routePort := splitPort(route)
 	o := &server.Options{
-		ServerName: name, Host: host, Port: port, Authorization: token, AuthTimeout: patient.Seconds(), NoLog: true, JetStream: true, StoreDir: dir,
+		ServerName: name, Host: host, Port: port, Authorization: token, AuthTimeout: patient.Seconds(), NoLog: true,
 		Cluster: server.ClusterOpts{Name: "c", Host: routeHost, Port: routePort},
 	}
 	for r := range strings.SplitSeq(all, ",") {
@@ -69,7 +69,8 @@ func node(args []string) int {
 		return 1
 	}
 	s.Start()
-	if s.ReadyForConnections(longest) && eventually(context.Background(), s.JetStreamIsCurrent) {
+	others := strings.Count(all, ",")
+	if s.ReadyForConnections(longest) && eventually(context.Background(), func() bool { return s.NumRoutes() >= others }) {
 		fmt.Println("ready")
 	}
 	s.WaitForShutdown()
@@ -298,7 +299,7 @@ func (f *field) nats() (nodes []*process) {
 	}
 	for i := range 3 {
 		name := fmt.Sprintf("nats-%d", i)
-		nodes = append(nodes, f.start(name, "nats", name, at[i], routes[i], strings.Join(routes, ","), filepath.Join(f.dir, name)))
+		nodes = append(nodes, f.start(name, "nats", name, at[i], routes[i], strings.Join(routes, ",")))
 	}
 	for _, n := range nodes {
 		n.await(f.t, "ready")

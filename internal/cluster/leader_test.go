@@ -18,7 +18,8 @@ func TestSecondLeaderIsRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pool) {
 		p.join(t, "only", nil)
 		url, got := p.serve(t)
-		named := func(o *cluster.Options) { o.Run, o.Resume = "night", true }
+		journal := filepath.Join(t.TempDir(), "journal")
+		named := func(o *cluster.Options) { o.Run, o.Resume, o.Journal = "night", true, journal }
 		k, cutOff := p.newLink()
 		first := p.lead(t, 1, func(o *cluster.Options) { named(o); o.Access, o.Timeout = cutOff, 5*time.Second })
 		second := p.lead(t, 1, named)

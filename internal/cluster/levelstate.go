@@ -2,23 +2,18 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/metric"
 )
 
-// A levelState lets another coordinator continue the level if this one dies. It is stored in
-// the stream of the records. Agents continue to send, and the stream has all records of the
-// level.
+// A levelState lets another coordinator continue the level if this one dies. The journal contains
+// the state and the received records.
 type levelState struct {
 	Level   int          `json:"level"`
 	Attempt string       `json:"try"`
@@ -32,7 +27,6 @@ type shareState struct {
 	Parts      int           `json:"n"`
 	TakenOver  bool          `json:"taken,omitempty"`
 	Superseded bool          `json:"left,omitempty"`
-	Cutoff     int64         `json:"until,omitempty"`
 	Taker      string        `json:"taker,omitempty"`
 	Lost       string        `json:"lost,omitempty"`
 	Agent      agentInfo     `json:"agent"`
@@ -55,60 +49,28 @@ func (s *levelState) rank(agent string) int {
 	return 1
 }
 
-// saveLevelState stores the state of the level. If NATS does not accept it now, a later check
-// stores it.
-func (c *Coordinator) saveLevelState(ctx context.Context, l *levelRun) {
+// saveLevelState adds the state of the level to the journal.
+func (c *Coordinator) saveLevelState(l *levelRun) {
 	now := levelState{Level: l.task.Index, Attempt: l.attempt, Epoch: l.epoch.UnixNano()}
 	for _, s := range l.shares {
 		now.Shares = append(now.Shares, shareState{
-			Part: s.part, Parts: s.parts, TakenOver: s.takenOver, Superseded: s.superseded, Cutoff: s.cutoff, Taker: s.taker, Lost: s.lossReason, Agent: s.member.agentInfo, Offset: s.offset,
+			Part: s.part, Parts: s.parts, TakenOver: s.takenOver, Superseded: s.superseded, Taker: s.taker, Lost: s.lossReason, Agent: s.member.agentInfo, Offset: s.offset,
 		})
 	}
-	text, err := json.Marshal(&now)
-	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-		defer cancel()
-		m := nats.NewMsg(levelStateSubject(c.Run))
-		m.Data = text
-		if err = c.Identity.sign(m); err == nil {
-			_, err = c.js.PublishMsg(ctx, m)
-		}
-	}
-	l.unsaved = err != nil
+	_ = c.journal.add(entry{State: &now}, nil) // check returns the error
 }
 
-// loadLevelState loads the state that an earlier coordinator stored.
-func (c *Coordinator) loadLevelState(ctx context.Context) error {
-	return c.retry(ctx, func(ctx context.Context) error {
-		m, err := c.stream.GetLastMsgForSubject(ctx, levelStateSubject(c.Run))
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		if !signedBy(c.Identity.Public(), m.Subject, m.Header, m.Data) {
-			return errors.New("the stored state of the level is not signed with this coordinator's key: resume with the key that the run was started with")
-		}
-		c.resumeState, err = parseLevelState(m.Data)
-		return err
-	})
-}
-
-// parseLevelState decodes and checks a state.
-func parseLevelState(text []byte) (*levelState, error) {
-	var s levelState
-	if err := json.Unmarshal(text, &s); err != nil {
-		return nil, fmt.Errorf("decode the stored state of the level: %w", err)
-	}
+// check returns an error if a state is invalid.
+func (s *levelState) check() error {
 	for _, h := range s.Shares {
 		if h.Parts < 1 || h.Part < 0 || h.Part >= h.Parts {
-			return nil, errors.New("the stored state of the level has an invalid share")
+			return errors.New("the stored state of the level has an invalid share")
 		}
 	}
 	if !plainName.MatchString(s.Attempt) || s.Attempt == "" {
-		return nil, errors.New("the stored state of the level has no name")
+		return errors.New("the stored state of the level has no name")
 	}
-	return &s, nil
+	return nil
 }
 
 // UnderWay implements run.Agents.
@@ -119,29 +81,19 @@ func (c *Coordinator) UnderWay(ctx context.Context, level int) (bool, error) {
 	return c.resumeState != nil && c.resumeState.Level == level, nil
 }
 
-// resumeLevel continues a level of an earlier coordinator. It reads all records again from the
-// first.
-func (c *Coordinator) resumeLevel(ctx context.Context, t *run.Task) (err error) {
+// resumeLevel continues a level of an earlier coordinator.
+func (c *Coordinator) resumeLevel(t *run.Task) {
 	was := c.resumeState
 	c.resumeState = nil
 	l := &levelRun{task: t, attempt: was.Attempt, epoch: monotonic(was.Epoch), takeovers: make(chan takeover, maxTakeovers), resumed: true}
 	for _, h := range was.Shares {
 		s := c.newShare(l, h.Part, h.Parts, c.memberOf(h.Agent))
-		s.takenOver, s.superseded, s.cutoff, s.taker, s.lossReason, s.offset = h.TakenOver, h.Superseded, h.Cutoff, h.Taker, h.Lost, h.Offset
-	}
-	if err := c.retry(ctx, func(ctx context.Context) (err error) {
-		l.resumeSeq, err = c.lastSeq(ctx, levelSubjects(c.Run, l.attempt))
-		return err
-	}); err != nil {
-		return fmt.Errorf("query the records of the level in NATS: %w", err)
+		s.takenOver, s.superseded, s.taker, s.lossReason, s.offset = h.TakenOver, h.Superseded, h.Taker, h.Lost, h.Offset
 	}
 	l.reasons = append(l.reasons, metric.Reason{Code: "coordinator-restarted", Severity: metric.Note, Text: fmt.Sprintf(
 		"the coordinator restarted %.1f s into the level, so server metrics before that are missing, but no records: repeat the level if they matter",
 		time.Since(l.epoch).Seconds())})
-	if l.intake, err = c.openIntake(ctx, l.attempt); err == nil {
-		c.level = l
-	}
-	return err
+	c.level = l
 }
 
 // memberOf returns the agent that has a share. An agent that did not answer becomes lost after
@@ -156,27 +108,21 @@ func (c *Coordinator) memberOf(h agentInfo) *member {
 	return &member{agentInfo: h, lastHeard: time.Now(), clock: clock{same: h.Boot != "" && h.Boot == bootID()}}
 }
 
-// lastSeq returns the sequence number of the last message of some subjects, or 0.
-func (c *Coordinator) lastSeq(ctx context.Context, subjects string) (uint64, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout) // a stopped run still needs finished records
-	defer cancel()
-	m, err := c.stream.GetLastMsgForSubject(ctx, subjects)
-	switch {
-	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return 0, nil
-	case err != nil:
-		return 0, err
-	}
-	return m.Sequence, nil
-}
-
-// resumeShares contacts the agents again, and starts shares whose start command was lost.
-func (c *Coordinator) resumeShares(ctx context.Context, l *levelRun) {
+// resumeShares stores the records in the journal, contacts the agents again, and starts shares
+// whose start command was lost.
+func (c *Coordinator) resumeShares(ctx context.Context, l *levelRun, d *run.Drive) error {
+	err := c.journal.read(func(e entry, body []byte) error {
+		if e.State != nil || e.Share < 0 || e.Share >= len(l.shares) {
+			return nil
+		}
+		return l.shares[e.Share].add(e.End, body, d.Sink)
+	})
 	var g sync.WaitGroup
 	for _, s := range l.shares {
-		if s.lossReason == "" && slices.Contains(c.members(), s.member) {
+		if err == nil && s.lossReason == "" && slices.Contains(c.members(), s.member) {
 			g.Go(func() { c.startShare(ctx, l, s) })
 		}
 	}
 	g.Wait()
+	return err
 }

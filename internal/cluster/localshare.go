@@ -70,7 +70,7 @@ func (a *agent) prepare(o *command) error {
 	}
 	s.keepAnswers = o.KeepAnswers
 	w := &localShare{
-		command: o, progress: a.progress.take(o), spool: s, uplink: &uplink{js: a.js, spool: s, key: a.key}, current: statePreparing,
+		command: o, progress: a.progress.take(o), spool: s, uplink: &uplink{nats: a.data, spool: s, key: a.key, leader: a.leader}, current: statePreparing,
 		stopSending: make(chan struct{}), startAt: make(chan time.Time, 1), done: make(chan struct{}),
 	}
 	all, cancel := context.WithCancel(a.ctx)
@@ -99,7 +99,13 @@ func (a *agent) runShare(ctx, load context.Context, w *localShare) {
 	defer close(w.done)
 	defer w.cancel()
 	handed := make(chan error, 1)
-	go func() { handed <- w.uplink.run(ctx) }()
+	go func() {
+		err := w.uplink.run(ctx)
+		if errors.Is(err, errUnwanted) {
+			w.stop()
+		}
+		handed <- err
+	}()
 	client, known, err := a.sendShare(load, w)
 	_ = w.spool.Close()
 	left := load.Err() != nil && w.interrupted.Load()
@@ -133,7 +139,7 @@ func (a *agent) runShare(ctx, load context.Context, w *localShare) {
 // keepUndelivered reports where undelivered records are stored.
 func (a *agent) keepUndelivered(w *localShare, err error) {
 	w.set(stateFailed, err)
-	if w.discarded.Load() {
+	if w.discarded.Load() || errors.Is(err, errUnwanted) {
 		_ = w.spool.remove() // not needed any more
 		return
 	}

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,8 @@ func TestOrphansStopTheLoad(t *testing.T) {
 			p.join(t, name, func(o *cluster.AgentOptions) { o.OrphanTimeout = time.Minute })
 		}
 		k, cutOff := p.newLink()
-		named := func(o *cluster.Options) { o.Run, o.OnLoss = "night", plan.Reassign }
+		journal := filepath.Join(t.TempDir(), "journal")
+		named := func(o *cluster.Options) { o.Run, o.OnLoss, o.Journal = "night", plan.Reassign, journal }
 		first := p.lead(t, 2, func(o *cluster.Options) { named(o); o.Access = cutOff })
 		next := p.lead(t, 2, func(o *cluster.Options) { named(o); o.Resume = true })
 		url, got := p.serve(t)

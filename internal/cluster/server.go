@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// A Server is a NATS server with JetStream in this process. It speaks TLS with the
+// A Server is a NATS server in this process. It speaks TLS with the
 // certificate of the coordinator's identity.
 type Server struct {
 	server *server.Server
@@ -35,7 +35,6 @@ type ServerOptions struct {
 	Address  string    // HOST:PORT; port 0 takes any
 	Identity *Identity // of the coordinator; it has all permissions
 	Token    string    // admits agents with keys that are not known yet
-	Dir      string    // keeps records until the coordinator has read them
 
 	// Known reports whether an agent's key was admitted before; Remember is called
 	// when the token admits a new one. Both may be nil.
@@ -66,7 +65,7 @@ func Serve(o ServerOptions) (*Server, error) {
 	}
 	d := &authenticator{ServerOptions: o, admitted: map[string]bool{}}
 	s, err := server.NewServer(&server.Options{
-		ServerName: "tacho", Host: host, Port: port, JetStream: true, StoreDir: o.Dir, NoSigs: true, NoLog: true,
+		ServerName: "tacho", Host: host, Port: port, NoSigs: true, NoLog: true,
 		CustomClientAuthentication: d, AlwaysEnableNonce: true, // clients sign the nonce with their keys
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}, TLSHandshakeFirst: true, TLSTimeout: joinTimeout.Seconds(),
 		MaxPayload: 8 << 20, WriteDeadline: 10 * time.Second, AuthTimeout: joinTimeout.Seconds(),
@@ -77,7 +76,7 @@ func Serve(o ServerOptions) (*Server, error) {
 	go s.Start()
 	if !s.ReadyForConnections(startTimeout) {
 		s.Shutdown()
-		return nil, errors.New("NATS did not start: is the address taken, or the disk full? (--nats-listen chooses another address)")
+		return nil, errors.New("NATS did not start: is the address taken? (--nats-listen chooses another address)")
 	}
 	return &Server{s, d, pin}, nil
 }

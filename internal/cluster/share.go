@@ -4,11 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"sync/atomic"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/recordjson"
@@ -23,7 +20,6 @@ type share struct {
 	part, parts int    // index of the part of the level, and number of parts
 	takenOver   bool   // from a lost agent
 	superseded  bool   // another agent sends what was not received in time
-	cutoff      int64  // if superseded: number of bytes that still count
 	taker       string // name of the agent that took over
 	member      *member
 	offset      time.Duration // of the agent's clock, used for its start time
@@ -71,38 +67,13 @@ func (s *share) prepareCommand(l *levelRun) *command {
 	return &command{Kind: cmdPrepare, Attempt: l.attempt, Task: l.task, Share: s.id, Part: s.part, Parts: s.parts, KeepAnswers: s.keepsProgress}
 }
 
-// addMessage adds the records of a message. It skips bytes that it received before, because a
-// message may arrive twice or with other boundaries.
-func (s *share) addMessage(h nats.Header, body []byte, sink tacho.Sink) error {
-	offset, err := strconv.ParseInt(h.Get(offsetHeader), 10, 64)
-	if err != nil {
-		return fmt.Errorf("agent %s: a message has no offset", s.member.Name)
-	}
-	if s.superseded {
-		if offset >= s.cutoff {
-			return nil
-		}
-		body = body[:min(int64(len(body)), s.cutoff-offset)]
-	}
-	if h.Get(endHeader) != "" {
-		if offset > s.received { // the agent sends it after all other messages are confirmed
-			return fmt.Errorf("agent %s: %d bytes of its records are missing", s.member.Name, offset-s.received)
-		}
-		if s.ended {
-			return nil
-		}
+// add adds the next bytes of the stream, or the final message.
+func (s *share) add(end bool, body []byte, sink tacho.Sink) error {
+	if end {
 		s.ended = true
 		return json.Unmarshal(body, &s.final)
 	}
-	end := offset + int64(len(body))
-	switch {
-	case end <= s.received:
-		return nil
-	case offset > s.received: // JetStream lost the message before; the agent sends both again
-		return nil
-	}
-	body = body[s.received-offset:]
-	s.received = end
+	s.received += int64(len(body))
 	return s.addLines(body, sink)
 }
 

@@ -183,7 +183,7 @@ func (s *spool) read(at int64, into []byte) (int, error) {
 	return readSegments(s.dir, at, into[:min(int64(len(into)), written-at)])
 }
 
-// confirm deletes segments before an offset, which JetStream has stored.
+// confirm deletes segments before an offset, which the coordinator has acknowledged.
 func (s *spool) confirm(offset int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

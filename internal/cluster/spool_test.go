@@ -7,8 +7,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/recordjson"
+	"github.com/tacho-bench/tacho/internal/run"
 )
 
 func record(i int) *tacho.Record {
@@ -133,7 +136,7 @@ func TestShareTakesEachRecordOnce(t *testing.T) {
 	s := &share{member: &member{agentInfo: agentInfo{Name: "a"}, clock: clock{same: true}}}
 	sink := sinkFunc(func(r *tacho.Record) error { got = append(got, r.Session); return nil })
 	take := func(from, to int) error {
-		return s.addMessage(map[string][]string{offsetHeader: {fmt.Sprint(from)}}, whole[from:to], sink)
+		return new(Coordinator).addBatch(s, &nats.Msg{Header: nats.Header{offsetHeader: {fmt.Sprint(from)}}, Data: whole[from:to]}, &run.Drive{Sink: sink})
 	}
 	for at := 0; at < len(whole); at += 100 {
 		must(t, take(at, min(at+100, len(whole))))

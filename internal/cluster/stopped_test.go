@@ -2,13 +2,13 @@ package cluster_test
 
 import (
 	"bytes"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/cluster"
@@ -19,10 +19,10 @@ import (
 
 // stopping runs two agents. When the second has finished a request and is sending another, do
 // stops it. The timeout for silent agents is long.
-func stopping(t *testing.T, p *pool, spool string, do func(got *requestLog, stop func())) (out result, got *requestLog) {
+func stopping(t *testing.T, p *pool, s *sluice, spool string, do func(got *requestLog, stop func())) (out result, got *requestLog) {
 	t.Helper()
 	p.join(t, "stays", nil)
-	stop := p.join(t, "stopped", func(o *cluster.AgentOptions) { o.Spool = spool })
+	stop := p.join(t, "stopped", func(o *cluster.AgentOptions) { o.Spool, o.Access.Dial = spool, s.to })
 	c := p.lead(t, 2, func(o *cluster.Options) { o.Run, o.OnLoss = "night", plan.Reassign })
 	url, got := p.serve(t)
 	got.between(t, "r-1", "r-41", func() { do(got, stop) }) // the second agent has the odd ones
@@ -33,23 +33,30 @@ func stopping(t *testing.T, p *pool, spool string, do func(got *requestLog, stop
 	return out, got
 }
 
-// limiter returns a function that limits the messages in the stream of the run, so NATS
-// rejects more. -1 means no limit.
-func limiter(t *testing.T, p *pool) func(most int64) {
-	t.Helper()
-	js, err := jetstream.New(p.connect(t))
-	must(t, err)
-	return func(most int64) {
-		s, err := js.Stream(t.Context(), "tacho-night")
-		if err == nil {
-			now := s.CachedInfo().Config
-			now.MaxMsgs, now.Discard = most, jetstream.DiscardNew
-			_, err = js.UpdateStream(t.Context(), now)
-		}
-		if err != nil {
-			t.Error(err)
-		}
+// A sluice is a connection to NATS that loses batches of records while it is closed.
+type sluice struct {
+	dial   func(network, address string) (net.Conn, error)
+	closed atomic.Bool
+}
+
+func newSluice(p *pool) *sluice { return &sluice{dial: p.access.Dial} }
+
+func (s *sluice) to(network, address string) (net.Conn, error) {
+	c, err := s.dial(network, address)
+	return &lossyConn{c, s}, err
+}
+
+type lossyConn struct {
+	net.Conn
+	sluice *sluice
+}
+
+// Write implements io.Writer.
+func (c *lossyConn) Write(b []byte) (int, error) {
+	if c.sluice.closed.Load() && bytes.Contains(b, []byte(".records.")) {
+		return len(b), nil
 	}
+	return c.Conn.Write(b)
 }
 
 // checkResent fails unless each request of the run has one record and the second agent was
@@ -76,13 +83,13 @@ func checkResent(t *testing.T, out result, got *requestLog, why string) {
 // requests are sent again.
 func TestStoppedAgent(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pool) {
-		limit, spool := limiter(t, p), t.TempDir()
+		s, spool := newSluice(p), t.TempDir()
 		var waited []string
-		out, got := stopping(t, p, spool, func(got *requestLog, stop func()) {
-			limit(1)
+		out, got := stopping(t, p, s, spool, func(got *requestLog, stop func()) {
+			s.closed.Store(true)
 			eventually(t.Context(), func() bool { waited = got.missing(recordsIn(spool)); return len(waited) > 0 })
 			go stop()
-			limit(-1)
+			s.closed.Store(false)
 		})
 		checkResent(t, out, got, "it was stopped")
 		for _, r := range out.records {
@@ -118,15 +125,15 @@ func (a *requestLog) missing(ids []string) []string {
 	return slices.DeleteFunc(ids, func(id string) bool { return a.kept[id] })
 }
 
-// If NATS does not accept the records of a stopped agent, the run does not wait for them.
+// If the records of a stopped agent do not arrive, the run does not wait for them.
 func TestStoppedAgentCannotHandOver(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pool) {
-		limit := limiter(t, p)
-		out, got := stopping(t, p, t.TempDir(), func(_ *requestLog, stop func()) {
-			limit(1)
+		s := newSluice(p)
+		out, got := stopping(t, p, s, t.TempDir(), func(_ *requestLog, stop func()) {
+			s.closed.Store(true)
 			go stop()
 			eventually(t.Context(), func() bool { return p.said.has("Agent stays takes over share 2.") })
-			limit(-1)
+			s.closed.Store(false)
 		})
 		checkResent(t, out, got, "it was stopped before it handed over")
 	})

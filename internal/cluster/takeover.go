@@ -24,8 +24,8 @@ func (c *Coordinator) takeOver(ctx context.Context, l *levelRun, s *share) {
 	next := c.newShare(l, s.part, s.parts, by)
 	next.takenOver = true
 	next.offset, _ = by.offset()
-	s.superseded, s.cutoff, s.taker = true, s.received, by.Name
-	c.saveLevelState(ctx, l)
+	s.superseded, s.taker = true, by.Name
+	c.saveLevelState(l)
 	go func() { l.takeovers <- takeover{next, c.handOver(ctx, l, next, done)} }()
 }
 
@@ -114,7 +114,8 @@ func (c *Coordinator) finishTakeover(ctx context.Context, l *levelRun, t takeove
 	case t.lossReason != "": // the agent was lost meanwhile, and another one has the share
 		return
 	case t.err != nil:
-		t.lossReason, l.unsaved = "it could not take the share over: "+t.err.Error(), true
+		t.lossReason = "it could not take the share over: " + t.err.Error()
+		c.saveLevelState(l)
 		c.Say(fmt.Sprintf("Agent %s could not take over share %d: %v.", t.member.Name, t.part+1, t.err))
 		if ctx.Err() == nil {
 			c.takeOver(ctx, l, t.share)

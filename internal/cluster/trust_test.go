@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -242,28 +244,27 @@ func FuzzRecords(f *testing.F) {
 		if end != "" {
 			h[endHeader] = []string{end}
 		}
-		_ = s.addMessage(h, body, nothing{}) // an error is fine; a panic is not
+		_ = new(Coordinator).addBatch(s, &nats.Msg{Header: h, Data: body}, &run.Drive{Sink: nothing{}}) // an error is fine; a panic is not
 	})
 }
 
-// FuzzHeard sends arbitrary messages of agents and of an earlier coordinator to a coordinator.
+// FuzzHeard sends arbitrary heartbeats to a coordinator, and opens arbitrary journals.
 func FuzzHeard(f *testing.F) {
 	f.Add([]byte(`{"agent":"a1","try":"0-x","share":1,"totals":{"sent":5},"tick":{"at_ns":1}}`))
 	f.Add([]byte(`{"agent":"a1","share":-1}`))
-	f.Add([]byte(`{"level":1,"try":"1-x","epoch":5,"shares":[{"k":0,"n":1,"agent":{"id":"a1"},"left":true,"until":-5}]}`))
+	f.Add([]byte(`{"state":{"level":1,"try":"1-x","epoch":5,"shares":[{"k":0,"n":1,"agent":{"id":"a1"},"left":true}]}}` + "\n"))
+	f.Add([]byte(`{"share":1,"size":-5}` + "\n"))
+	f.Add([]byte(`{"share":1,"size":5}` + "\nab"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		c := &Coordinator{agents: []*member{{agentInfo: agentInfo{ID: "a1"}}}}
 		c.handleHeartbeat(&nats.Msg{Data: body})
 		if n := len(c.agents[0].heartbeats); n > 1 {
 			t.Errorf("%d shares of one beat", n)
 		}
-		s, err := parseLevelState(body)
-		if err != nil {
-			return
-		}
-		for _, h := range s.Shares {
-			again := &share{member: &member{}, superseded: h.Superseded, cutoff: h.Cutoff}
-			_ = again.addMessage(map[string][]string{offsetHeader: {"0"}}, body, nothing{}) // an error is fine; a panic is not
+		path := filepath.Join(t.TempDir(), "journal")
+		must(t, os.WriteFile(path, body, 0o600))
+		if j, _, err := openJournal(path); err == nil { // an error is fine; a panic is not
+			must(t, j.close(true))
 		}
 	})
 }

@@ -3,91 +3,74 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
-// An uplink delivers the records of a spool to JetStream. It reads from disk, so a slow
-// network delays no request.
+// An uplink delivers the records of a spool to the coordinator in batches. It sends a batch again
+// until the coordinator acknowledges it. It reads from disk, so a slow network delays no request.
 type uplink struct {
-	js        jetstream.JetStream
+	nats      *nats.Conn
 	spool     *spool
-	key       *Identity    // signs the records
-	confirmed atomic.Int64 // bytes that JetStream has confirmed
-
-	unconfirmed []publication // in order
-	failures    int           // consecutive failures
+	key       *Identity // signs the records
+	leader    func() string
+	confirmed atomic.Int64 // bytes that the coordinator has acknowledged
 }
 
-// A publication is a message that JetStream has not confirmed yet.
-type publication struct {
-	end int64 // offset after its last byte
-	ack jetstream.PubAckFuture
+// An ack is the coordinator's answer to a batch.
+type ack struct {
+	Received int64 `json:"received"`           // bytes of the stream that the coordinator has
+	Unwanted bool  `json:"unwanted,omitempty"` // the coordinator needs no records of this share
 }
 
 const (
-	chunkBytes     = 256 << 10
-	maxUnconfirmed = 16
-	ackTimeout     = 5 * time.Second
-	retryPause     = 200 * time.Millisecond
+	batchBytes = 512 << 10 // NATS accepts 1 MiB by default
+	retryPause = 200 * time.Millisecond
 
 	maxDoublings = 4                     // bounds the pause after failures
 	batchDelay   = 10 * time.Millisecond // collects records into fewer messages
 )
 
-// run delivers all records until the spool ends or ctx is done. It repeats messages without
-// confirmation. JetStream and the coordinator recognize duplicates by their offset.
+// errUnwanted means that the coordinator needs no records of a share, because another agent
+// sends it or the level is complete.
+var errUnwanted = errors.New("the coordinator does not need these records")
+
+// run delivers all records until the spool ends or ctx is done.
 func (u *uplink) run(ctx context.Context) error {
-	buffer := make([]byte, chunkBytes)
-	next := u.spool.start
-	u.confirmed.Store(next)
+	buffer := make([]byte, batchBytes)
+	u.confirmed.Store(u.spool.start)
 	for ctx.Err() == nil {
+		at := u.confirmed.Load()
 		size, over := u.spool.size()
-		if next < size && len(u.unconfirmed) < maxUnconfirmed {
-			n, err := u.spool.read(next, buffer)
-			if err != nil {
-				return err
+		if at >= size {
+			if over {
+				return nil
 			}
-			if err := u.send(next, buffer[:n]); err != nil {
-				next = u.rewind(ctx)
-			} else {
-				next += int64(n)
+			select {
+			case <-u.spool.added:
+				pause(ctx, batchDelay)
+			case <-ctx.Done():
 			}
 			continue
 		}
-		switch {
-		case len(u.unconfirmed) > 0:
-			if !u.awaitAck(ctx) {
-				next = u.rewind(ctx)
-			}
-		case over && next == size:
-			return nil
-		default:
-			u.awaitRecords(ctx)
+		n, err := u.spool.read(at, buffer)
+		if err != nil {
+			return err
+		}
+		if err := u.deliver(ctx, at, buffer[:n], nil); err != nil {
+			return err
 		}
 	}
 	return ctx.Err()
 }
 
-// awaitRecords waits for new records.
-func (u *uplink) awaitRecords(ctx context.Context) {
-	select {
-	case <-u.spool.added:
-		pause(ctx, batchDelay)
-	case <-ctx.Done():
-	}
-}
-
-func (u *uplink) send(offset int64, body []byte) error {
-	return u.publish(offset, offset+int64(len(body)), append([]byte(nil), body...), nil)
-}
-
-func (u *uplink) publish(offset, end int64, body []byte, more nats.Header) error {
+// deliver sends a batch until the coordinator acknowledges bytes.
+func (u *uplink) deliver(ctx context.Context, offset int64, body []byte, more nats.Header) error {
 	a := u.spool.info
 	m := nats.NewMsg(recordSubject(a.Run, a.Attempt, u.key.Public(), a.Share))
 	if more != nil {
@@ -98,53 +81,43 @@ func (u *uplink) publish(offset, end int64, body []byte, more nats.Header) error
 	if err := u.key.sign(m); err != nil {
 		return err
 	}
-	paper, err := u.js.PublishMsgAsync(m, jetstream.WithStallWait(ackTimeout))
-	if err == nil {
-		u.unconfirmed = append(u.unconfirmed, publication{end, paper})
+	for failures := 0; ; failures++ {
+		answer, err := u.request(ctx, m)
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("deliver records: %w", ctx.Err())
+		case err == nil && answer.Unwanted:
+			return errUnwanted
+		case err == nil:
+			u.confirmed.Store(answer.Received)
+			u.spool.confirm(answer.Received)
+			return nil
+		}
+		pause(ctx, retryPause<<min(failures, maxDoublings))
 	}
-	return err
 }
 
-// awaitAck waits for the confirmation of the first message, and reports whether it came.
-func (u *uplink) awaitAck(ctx context.Context) bool {
-	f := u.unconfirmed[0]
-	select {
-	case <-f.ack.Ok():
-		u.unconfirmed, u.failures = u.unconfirmed[1:], 0
-		u.confirmed.Store(f.end)
-		u.spool.confirm(f.end)
-		return true
-	case <-f.ack.Err():
-	case <-time.After(ackTimeout):
-	case <-ctx.Done():
+func (u *uplink) request(ctx context.Context, m *nats.Msg) (a ack, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	m.Header.Set(leaderHeader, u.leader())
+	answer, err := u.nats.RequestMsgWithContext(ctx, m)
+	if err != nil {
+		return a, err
 	}
-	return false
+	return a, json.Unmarshal(answer.Data, &a)
 }
 
-// rewind discards unconfirmed messages and returns the offset to continue from.
-func (u *uplink) rewind(ctx context.Context) int64 {
-	u.unconfirmed = nil
-	pause(ctx, retryPause<<min(u.failures, maxDoublings))
-	u.failures++
-	return u.confirmed.Load()
-}
-
-// sendFinal ends the stream after all records are confirmed.
+// sendFinal ends the stream after all records are acknowledged.
 func (u *uplink) sendFinal(ctx context.Context, f finalMessage) error {
-	size, _ := u.spool.size()
 	text, err := json.Marshal(f)
 	if err != nil {
 		return err
 	}
-	for ctx.Err() == nil {
-		h := nats.Header{}
-		h.Set(endHeader, "1")
-		if err := u.publish(size, size, text, h); err == nil && u.awaitAck(ctx) {
-			return nil
-		}
-		u.rewind(ctx)
-	}
-	return fmt.Errorf("deliver the final message: %w", ctx.Err())
+	h := nats.Header{}
+	h.Set(endHeader, "1")
+	size, _ := u.spool.size()
+	return u.deliver(ctx, size, text, h)
 }
 
 // pause waits for d or until ctx is done.
