@@ -42,7 +42,7 @@ const (
 
 // paced reports whether requests had to be sent while answers arrived. A pause of the client then
 // changes the load.
-func paced(s *Summary) bool { return !allAtOnce(s) || s.Sessions != nil }
+func paced(s *Summary) bool { return !s.AllAtOnce() || s.Sessions != nil }
 
 // stallMatters reports whether a pause of the client changes the load or the timestamps. The error of
 // kernel and wire timestamps is known.

@@ -57,6 +57,9 @@ func (c *Condition) Needs() int {
 	return fewestRequests
 }
 
+// HasMedian reports whether a level has enough requests for a median.
+func (s *Summary) HasMedian() bool { return s.Completed >= fewestRequests }
+
 // TooFew returns why a level has too few requests for a condition, or "".
 func (c *Condition) TooFew(s *Summary) string {
 	need := c.Needs()

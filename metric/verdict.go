@@ -157,7 +157,7 @@ var recordRules = []Rule{
 		actionFor: func(s *Summary) string { return dialAction(s, 99) },
 		Doc:       "mean lag of the last tenth of the requests - mean lag of the first tenth. The client falls behind its schedule. The next rule checks the rate",
 		value: func(s *Summary) (float64, bool) {
-			if s.Drift == nil || allAtOnce(s) {
+			if s.Drift == nil || s.AllAtOnce() {
 				return 0, false
 			}
 			return s.Drift.LastTenthMillis - s.Drift.FirstTenthMillis, true
@@ -411,9 +411,9 @@ func (r *Rule) weigh(value float64) Severity {
 	return Valid
 }
 
-// allAtOnce reports whether neither a schedule nor the limit paced the requests. The lag is then the
+// AllAtOnce reports whether neither a schedule nor the limit paced the requests. The lag is then the
 // time to send all of them, which is not a fault.
-func allAtOnce(s *Summary) bool {
+func (s *Summary) AllAtOnce() bool {
 	return !s.LimitBound && (s.Rate == nil || s.Rate.ScheduledPerS == nil)
 }
 
@@ -423,7 +423,7 @@ func lagAt(s *Summary, p float64) (float64, bool) {
 		m = SendLag
 	}
 	d := s.Dist(m)
-	if d.Stats == nil || allAtOnce(s) {
+	if d.Stats == nil || s.AllAtOnce() {
 		return 0, false
 	}
 	return d.Stats.Percentile(p), true

@@ -80,6 +80,38 @@ func Knee(levels []Level) (good, next *int) {
 	return last, nil
 }
 
+// Burst reports whether a level sent all its requests at once. Results of other tools say so by the name of the level.
+func (l *Level) Burst() bool {
+	s := &l.Summary
+	if s.Verdict.Severity == metric.Unjudged {
+		flags := l.Flags()
+		return l.Rate == 0 && l.Concurrency == 0 && slices.ContainsFunc(flags, func(f Coordinate) bool { return f.Name == "num-prompts" })
+	}
+	return s.Config.MaxConcurrency == 0 && s.Config.RequestRate == 0 && s.AllAtOnce()
+}
+
+// HasRate reports whether a level has enough requests for a throughput. A level starts with as many requests as its
+// concurrency, and ends with as many that nothing follows. A throughput of fewer than twice as many is the time of the
+// slowest request. A burst is all start and end, so it has no throughput.
+func (l *Level) HasRate() bool {
+	atOnce := l.Summary.Config.MaxConcurrency
+	if l.Burst() {
+		atOnce = cmp.Or(l.Summary.Config.Planned, l.Summary.Requests)
+	}
+	return l.Summary.HasMedian() && l.Summary.Completed >= 2*atOnce
+}
+
+// KeepsUp reports whether the server serves 90 % of the requests sent at a rate, without the time of a usual last
+// request, and its queue does not grow. It is false without a rate.
+func (l *Level) KeepsUp() bool {
+	last := 0.0
+	if stats := l.Summary.Dist(metric.E2EL).Stats; stats != nil {
+		last = stats.Median / 1e3
+	}
+	sent := l.Offered()
+	return sent > 0 && l.servedWithin(last) >= 0.9*sent && !l.grows()
+}
+
 // slowest returns the longest time of a request without a queue, in seconds, or 0 if the level does not
 // show it. A long answer to the last request of a short level is not a queue.
 func slowest(l *Level) float64 {

@@ -155,6 +155,7 @@ func fillPlan(p *plan.Plan, about *serverAbout) error {
 		{"backend", backend.Auto},
 		{"request-rate", "1,2,4,8"},
 		{"max-seconds", "30"},
+		{"max-concurrency", concurrencyOf(p)},
 		{"dataset-name", plan.Default().DatasetName},
 		{"random-input-len", strconv.Itoa(input)},
 		{"random-output-len", strconv.Itoa(output)},
@@ -166,6 +167,8 @@ func fillPlan(p *plan.Plan, about *serverAbout) error {
 		switch name {
 		case "request-rate", "max-seconds":
 			busy = busy || p.Given("num-prompts") || p.Given("max-concurrency") || p.Given("ramp-up-strategy") || p.OwnTimes()
+		case "max-concurrency":
+			busy = busy || !p.Given("num-prompts") || p.Given("request-rate") || p.Given("ramp-up-strategy") || p.OwnTimes()
 		case "random-input-len", "random-output-len":
 			busy = busy || p.DatasetName != plan.Default().DatasetName || p.Given("scenario")
 		}
@@ -177,6 +180,12 @@ func fillPlan(p *plan.Plan, about *serverAbout) error {
 		}
 	}
 	return nil
+}
+
+// concurrencyOf returns a concurrency for the number of prompts of a plan. A burst of all prompts has no throughput.
+func concurrencyOf(p *plan.Plan) string {
+	const perSlot, most = 5, 8
+	return strconv.Itoa(min(max(p.NumPrompts/perSlot, 1), most))
 }
 
 // planComments are the comments above options in a plan written by init.

@@ -21,7 +21,7 @@ func TestTallLevelRepeatsItsConclusion(t *testing.T) {
 				Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Network: &network, Terminal: true,
 				Getenv: func(string) string { return "" }, Width: func() int { return 80 }, Height: func() int { return high },
 			})
-			if got := strings.Count(out.String(), "PREDICTED: Serves"); code != 0 || got != want {
+			if got := strings.Count(out.String(), "PREDICTED: 20 requests at once took"); code != 0 || got != want {
 				t.Errorf("height %d: exit code %d, the conclusion is printed %d times:\n%s%s", high, code, got, out.String(), errs.String())
 			}
 		}

@@ -36,6 +36,11 @@ func (k *climb) breaks(i int) *Break {
 		}
 		return worst
 	}
+	return latencyBreak(s)
+}
+
+// latencyBreak returns the tail of TTFT, or of E2EL if there are no tokens. It returns nil if neither is known.
+func latencyBreak(s *metric.Summary) *Break {
 	for _, m := range []*metric.Metric{metric.TTFT, metric.E2EL} {
 		if b := tailBreak(m, s); b != nil {
 			return b
@@ -62,7 +67,7 @@ func (k *climb) untried(n int) string {
 	switch {
 	case n == 0:
 		return "no load below " + k.words(0) + " was tried"
-	case n == len(k.places) && k.invalidAbove(n-1):
+	case n == len(k.places) && k.unusableAbove(n-1):
 		return "no load above " + k.words(n-1) + " has a usable result"
 	case n == len(k.places):
 		return "no load above " + k.words(n-1) + " was tried"
@@ -72,11 +77,12 @@ func (k *climb) untried(n int) string {
 	return "no load between " + loadRange(k.option, metric.Brief(k.load[n-1]), metric.Brief(k.load[n])) + " was tried"
 }
 
-// invalidAbove reports whether there is an INVALID level with more load than level i.
-func (k *climb) invalidAbove(i int) bool {
+// unusableAbove reports whether there is a level that supports no conclusion with more load than level i.
+func (k *climb) unusableAbove(i int) bool {
 	for j := range k.all {
 		l := &k.all[j]
-		if flags := l.Flags(); l.Summary.Verdict.Severity == metric.Invalid && len(flags) == 1 && flags[0].Name == k.option {
+		unusable := l.Summary.Verdict.Severity == metric.Invalid || !k.hasSLO() && !l.HasRate()
+		if flags := l.Flags(); unusable && len(flags) == 1 && flags[0].Name == k.option {
 			if v, number := flags[0].Number(); number && v > k.load[i] && !math.IsInf(v, 0) {
 				return true
 			}

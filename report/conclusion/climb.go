@@ -20,6 +20,21 @@ type climb struct {
 	all    []outcome.Level
 }
 
+// climbOf returns the levels of a rising load, or nil if there are fewer than two. origin has the index in the run of
+// each level. Without an SLO only levels with a throughput count.
+func climbOf(levels []outcome.Level, origin []int) *climb {
+	k := &climb{}
+	for i := range levels {
+		if l := &levels[i]; len(l.Summary.Config.Goodput) > 0 || l.HasRate() {
+			k.levels, k.origin = append(k.levels, levels[i]), append(k.origin, origin[i])
+		}
+	}
+	if k.places, k.option, k.load = outcome.Ladder(k.levels); len(k.places) == 0 {
+		return nil
+	}
+	return k
+}
+
 func (k *climb) at(i int) *metric.Summary { return &k.levels[k.places[i]].Summary }
 
 // words returns the load of level i as it reads in a sentence.
@@ -91,7 +106,7 @@ func (k *climb) verdict() metric.Severity {
 // it.
 func (k *climb) conclude(c *Conclusion) {
 	n := k.kept()
-	c.Goal = k.goal(n)
+	c.Goal = k.slo(n)
 	c.Untried = k.untried(n)
 	if n < len(k.places) {
 		c.Missed, c.Breaks = k.loadAt(n), k.breaks(n)
@@ -105,16 +120,16 @@ func (k *climb) conclude(c *Conclusion) {
 		return
 	}
 	c.Held, c.Evidence = k.loadAt(n-1), evidence(k.at(n-1))
-	served := metric.Brief(c.Held.RequestsPerS) + " req/s"
-	if k.option == "request-rate" {
-		served = "served " + served
+	text := map[bool]string{true: "Keeps up with ", false: "Gains throughput up to "}[k.option == "request-rate"]
+	if k.hasSLO() {
+		text = "Holds " + c.Goal + " up to "
 	}
-	if c.Held.OutputTokensPerS > 0 {
-		served += ", " + metric.Brief(c.Held.OutputTokensPerS) + " tok/s"
+	text += inSentence(c.Held.Name)
+	if facts := k.facts(n - 1); facts != "" {
+		text += " (" + facts + ")"
 	}
-	text := fmt.Sprintf("Holds %s up to %s (%s)", c.Goal, inSentence(c.Held.Name), served)
 	switch {
-	case c.Missed == nil && k.invalidAbove(n-1):
+	case c.Missed == nil && k.unusableAbove(n-1):
 		text += ", the highest load with a usable result; the limit may be higher."
 	case c.Missed == nil:
 		text += ", the highest load tried; the limit may be higher."
@@ -124,43 +139,53 @@ func (k *climb) conclude(c *Conclusion) {
 	c.Text = []string{text}
 }
 
-// goal describes the goal of the first n levels.
-func (k *climb) goal(n int) string {
-	if slos := k.at(0).Config.Goodput; len(slos) > 0 {
-		s := k.at(max(n-1, 0))
-		if requests := s.Ended(); requests < leastForP99 {
-			return sloWords(slos) + fmt.Sprintf(" for each of %d requests", requests)
-		}
-		return sloWords(slos) + " for 99 % of the requests"
+// facts returns the throughput at level i and, without an SLO, the latency. The load of an open loop is its rate.
+func (k *climb) facts(i int) string {
+	s := k.at(i)
+	rate := k.levels[k.places[i]].HasRate()
+	var out []string
+	if rate && k.option != "request-rate" {
+		out = append(out, metric.Brief(s.Throughput.RequestsPerS)+" req/s")
 	}
-	if m, name, limit := k.bound(n); m != nil {
-		return strings.ToUpper(m.Name) + name + " < " + metric.Duration(limit)
+	if rate && s.Throughput.OutputTokensPerS > 0 {
+		out = append(out, metric.Brief(s.Throughput.OutputTokensPerS)+" tok/s")
 	}
-	return "the offered load"
+	if b := latencyBreak(s); b != nil && !k.hasSLO() {
+		out = append(out, fmt.Sprintf("%s %s %s", strings.ToUpper(b.Metric), b.Statistic, inUnit(b.Value, b.Unit)))
+	}
+	return strings.Join(out, ", ")
+}
+
+// slo describes the SLO of the run for the first n levels, or is empty if there is none.
+func (k *climb) slo(n int) string {
+	slos := k.at(0).Config.Goodput
+	if len(slos) == 0 {
+		return ""
+	}
+	if requests := k.at(max(n-1, 0)).Ended(); requests < leastForP99 {
+		return sloWords(slos) + fmt.Sprintf(" for each of %d requests", requests)
+	}
+	return sloWords(slos) + " for 99 % of the requests"
 }
 
 // bound returns a round number above the tail latency of the first n levels. The metric
 // is nil if no latency is known.
-func (k *climb) bound(n int) (m *metric.Metric, name string, limit float64) {
-	var levels []*metric.Summary
-	for i := range n {
-		levels = append(levels, k.at(i))
-	}
+func (k *climb) bound(n int) (m *metric.Metric, limit float64) {
 	for _, m := range []*metric.Metric{metric.TTFT, metric.E2EL} {
-		if n == 0 || slices.ContainsFunc(levels, func(s *metric.Summary) bool { return s.Dist(m).Stats == nil }) {
-			continue
-		}
-		name, _ := tailOf(m, levels[n-1:]) // the claim is about the last of them
 		highest := 0.0
-		for i := range levels {
-			_, of := tailOf(m, levels[i:i+1])
-			highest = max(highest, of(levels[i]))
+		for i := range n {
+			b := tailBreak(m, k.at(i))
+			if b == nil {
+				highest = 0
+				break
+			}
+			highest = max(highest, b.Value)
 		}
 		if highest > 0 {
-			return m, " " + name, roundUp(highest)
+			return m, roundUp(highest)
 		}
 	}
-	return nil, "", 0
+	return nil, 0
 }
 
 // Limit returns the SLO that levels hold up to their knee, in the syntax of tacho find.
@@ -171,7 +196,7 @@ func Limit(levels []outcome.Level) string {
 	if _, beyond := outcome.Knee(levels); beyond == nil {
 		return ""
 	}
-	m, _, limit := k.bound(k.keptUp())
+	m, limit := k.bound(k.keptUp())
 	if m == nil {
 		return ""
 	}

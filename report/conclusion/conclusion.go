@@ -19,8 +19,8 @@ type Conclusion struct {
 	// Verdict is the worst verdict of the levels behind the conclusion. It is INVALID if
 	// no level supports a conclusion.
 	Verdict metric.Severity `json:"verdict"`
-	Goal    string          `json:"goal,omitempty"`     // goal of Held, such as "TTFT p99 < 500 ms"
-	Held    *Load           `json:"held,omitempty"`     // the highest load within the goal
+	Goal    string          `json:"goal,omitempty"`     // SLO of the run, such as "TTFT < 500 ms for 99 % of the requests"
+	Held    *Load           `json:"held,omitempty"`     // the highest load within the SLO; without an SLO the highest load with which the server keeps up
 	Missed  *Load           `json:"missed,omitempty"`   // the next load tried; nil if there was none, and for a search
 	Breaks  *Break          `json:"breaks,omitempty"`   // worst metric at Missed
 	Untried string          `json:"untried,omitempty"`  // loads next to Held that were not tried
@@ -33,7 +33,8 @@ type Conclusion struct {
 	// Headline is the conclusion in one sentence and three numbers.
 	Headline Headline `json:"headline"`
 
-	best *Load // the level with the highest throughput, if the levels are no series of loads
+	best *Load // the level of the sentence, if the levels are no series of loads
+	kept bool  // the server keeps up with the rate of best
 }
 
 // A Load is a level and its throughput.
@@ -90,39 +91,42 @@ func finished(c Conclusion, levels []outcome.Level) Conclusion {
 }
 
 func ofLevels(levels []outcome.Level) Conclusion {
-	all := climb{levels: levels}
+	var origin []int
 	for i := range levels {
 		if t := levels[i].Summary.Throughput; t != nil && levels[i].Summary.Verdict.Severity != metric.Invalid {
-			all.places = append(all.places, i)
+			origin = append(origin, i)
 		}
 	}
 	c := Conclusion{Verdict: metric.Invalid, LeftOut: leftOut(levels)}
 	switch {
-	case len(all.places) == 0 && len(c.LeftOut) > 0:
+	case len(origin) == 0 && len(c.LeftOut) > 0:
 		c.Text = []string{nothing(levels)}
 		return c
-	case len(all.places) == 0:
+	case len(origin) == 0:
 		c.Text = []string{"Nothing was measured."}
 		return c
 	}
-	usable := make([]outcome.Level, 0, len(all.places))
-	for _, i := range all.places {
+	usable := make([]outcome.Level, 0, len(origin))
+	for _, i := range origin {
 		usable = append(usable, levels[i])
 	}
 	c.Verdict = worst(usable)
-	if places, option, load := outcome.Ladder(usable); len(places) > 0 {
-		k := climb{levels: usable, places: places, option: option, load: load, origin: all.places, all: levels}
+	if k := climbOf(usable, origin); k != nil {
+		k.all = levels
 		k.conclude(&c)
 		c.Verdict = k.verdict()
-		c.Text = append(c.Text, failures(usable)...)
 	} else {
-		var best int
-		best, c.Text = serves(usable, len(levels))
+		best := mostServed(usable)
+		c.Text = serves(usable, best, len(levels))
 		if l := &usable[best]; l.Summary.Completed > 0 {
 			c.Evidence = evidence(&l.Summary)
-			c.best = loadServed(all.places[best], named(l), &l.Summary)
+			c.best = loadServed(origin[best], named(l), &l.Summary)
+			if c.kept = keepsUp(usable, best); c.kept {
+				c.best.Name = configured(&l.Summary)
+			}
 		}
 	}
+	c.Text = append(c.Text, failures(usable)...)
 	return c
 }
 

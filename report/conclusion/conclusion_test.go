@@ -2,6 +2,7 @@ package conclusion_test
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -41,6 +42,7 @@ func (l tried) level() outcome.Level {
 			s.Dists[len(s.Dists)-1].Stats = &metric.Stats{Median: l.ttft / 2, Max: l.ttft, Percentiles: []metric.Percentile{{P: 50, Value: l.ttft / 2}, {P: 90, Value: l.ttft}, {P: 99, Value: l.ttft}}}
 		}
 	}
+	s.Config.MaxConcurrency = l.users
 	out := outcome.Level{Summary: s}
 	out.Name = fmt.Sprintf("--max-concurrency %d", l.users)
 	return out
@@ -72,12 +74,12 @@ func TestConclusions(t *testing.T) {
 		"DEGRADED": {
 			[]tried{{1, 10, 50, 200, 0, ok}, {2, 20, 60, 200, 0, poor}, {4, 20, 200, 200, 0, ok}},
 			poor, 1,
-			"DEGRADED: Holds TTFT p99 < 70 ms up to concurrency 2 (20 req/s, 400 tok/s); above that more load adds no throughput, and TTFT p99 is 200 ms at concurrency 4.",
+			"DEGRADED: Gains throughput up to concurrency 2 (20 req/s, 400 tok/s, TTFT p99 60 ms); above that more load adds no throughput, and TTFT p99 is 200 ms at concurrency 4.",
 		},
 		"few requests": {
 			[]tried{{1, 10, 50, 4, 0, ok}, {2, 20, 60, 8, 0, ok}},
-			ok, 1,
-			"Holds TTFT max < 70 ms up to concurrency 2 (20 req/s, 400 tok/s), the highest load tried; the limit may be higher.",
+			ok, -1,
+			"8 requests at concurrency 2 took 400 ms, TTFT max 60 ms. Too few requests for a rate.",
 		},
 		"few requests, SLO": {
 			[]tried{{1, 10, 50, 40, 1, ok}, {2, 20, 60, 40, 1, ok}},
@@ -89,9 +91,9 @@ func TestConclusions(t *testing.T) {
 			ok, -1,
 			"Misses TTFT < 500 ms for 99 % of the requests even at concurrency 1; TTFT p99 is 700 ms at concurrency 1.",
 		},
-		"one level":           {[]tried{{1, 10, 50, 200, 0, ok}}, ok, -1, "Serves 10 requests/s, 200 output tokens/s, TTFT p50 is 25 ms and p99 50 ms."},
-		"one level, few":      {[]tried{{1, 10, 50, 20, 0, ok}}, ok, -1, "Serves 10 requests/s, 200 output tokens/s, TTFT p50 is 25 ms and max 50 ms."},
-		"one level, DEGRADED": {[]tried{{1, 10, 50, 200, 0, poor}}, poor, -1, "DEGRADED: Serves 10 requests/s, 200 output tokens/s, TTFT p50 is 25 ms and p99 50 ms."},
+		"one level":           {[]tried{{1, 10, 50, 200, 0, ok}}, ok, -1, "Serves 10 requests/s, 200 output tokens/s, TTFT p50 25 ms and p99 50 ms."},
+		"one level, few":      {[]tried{{1, 10, 50, 20, 0, ok}}, ok, -1, "Serves 10 requests/s, 200 output tokens/s, TTFT p50 25 ms and max 50 ms."},
+		"one level, DEGRADED": {[]tried{{1, 10, 50, 200, 0, poor}}, poor, -1, "DEGRADED: Serves 10 requests/s, 200 output tokens/s, TTFT p50 25 ms and p99 50 ms."},
 		"nothing":             {nil, bad, -1, "Nothing was measured."},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -147,5 +149,39 @@ func TestSearchNamesTheProbeThatHeld(t *testing.T) {
 	r.HeldProbe = nil
 	if held := conclusion.Of(&r).Held; held != nil {
 		t.Errorf("%+v held, want none", held)
+	}
+}
+
+// A throughput per second needs more requests than a burst has, and twice as many as the concurrency.
+func TestFewRequestsAreNoRate(t *testing.T) {
+	rate := regexp.MustCompile(`requests/s|Serves|Keeps up|Gains`)
+	for _, n := range []int{1, 2, 5, 9, 10, 20, 39, 40, 100, 400} {
+		for name, c := range map[string]struct {
+			load  load
+			least int // requests of a rate
+		}{
+			"burst":          {load{n: n, ttft: 30 * ms}, 1 << 30},
+			"rate":           {load{rate: 20, n: n, ttft: 30 * ms}, 10},
+			"concurrency 1":  {load{users: 1, n: n, ttft: 30 * ms}, 10},
+			"concurrency 20": {load{users: 20, n: n, ttft: 30 * ms}, 40},
+		} {
+			r := run(c.load)
+			got := conclusion.Of(&r)
+			served := slices.ContainsFunc(got.Headline.Numbers(), func(n conclusion.Number) bool { return n.Unit == "requests/s" })
+			if text := got.Text[0]; rate.MatchString(text) != (n >= c.least) || served != (n >= c.least) {
+				t.Errorf("%s, %d requests: %s %v", name, n, text, got.Headline.Numbers())
+			}
+		}
+	}
+}
+
+// A limit that is not an SLO of the user is no goal. One load has one rate.
+func TestNoInventedSLO(t *testing.T) {
+	for _, one := range slices.Concat(measured(), others(t)) {
+		c := conclusion.Of(&one.run)
+		slo := len(one.run.Levels[0].Summary.Config.Goodput) > 0
+		if text := strings.Join(c.Text, " "); !slo && !strings.Contains(text, found) && (strings.Contains(text, "<") || c.Goal != "") || strings.Contains(text, "(served") {
+			t.Errorf("%s: %s, goal %q", one.name, text, c.Goal)
+		}
 	}
 }

@@ -14,8 +14,10 @@ type Headline struct {
 	// Load is the recommended level: the highest load within the goal. If the levels are no
 	// series of loads, it is the level with the highest throughput, and Held is false.
 	Load *Load `json:"load,omitempty"`
-	Held bool  `json:"held,omitempty"` // Load is the highest load within a goal
-	Tail *Tail `json:"tail,omitempty"` // TTFT at Load, or E2EL if there are no tokens
+	Held bool  `json:"held,omitempty"` // Load is the highest load within the SLO, or a load with which the server keeps up
+	// TookS is the duration of Load in seconds, if it has too few requests for a throughput.
+	TookS float64 `json:"took_s,omitempty"`
+	Tail  *Tail   `json:"tail,omitempty"` // TTFT at Load, or E2EL if there are no tokens
 }
 
 // A Tail is the tail of a latency at one level.
@@ -34,7 +36,7 @@ type Number struct {
 
 // headline returns the headline of a conclusion about levels.
 func headline(c *Conclusion, levels []outcome.Level) Headline {
-	h := Headline{Sentence: c.Text[0], Load: c.Held, Held: c.Held != nil}
+	h := Headline{Sentence: c.Text[0], Load: c.Held, Held: c.Held != nil || c.kept}
 	if h.Load == nil {
 		h.Load = c.best
 	}
@@ -43,11 +45,11 @@ func headline(c *Conclusion, levels []outcome.Level) Headline {
 		return h
 	}
 	s := &levels[h.Load.Level].Summary
-	for _, m := range []*metric.Metric{metric.TTFT, metric.E2EL} {
-		if b := tailBreak(m, s); b != nil {
-			h.Tail = &Tail{b.Metric, b.Statistic, b.Value}
-			break
-		}
+	if !levels[h.Load.Level].HasRate() {
+		h.TookS = s.DurationS
+	}
+	if b := latencyBreak(s); b != nil {
+		h.Tail = &Tail{b.Metric, b.Statistic, b.Value}
 	}
 	return h
 }
@@ -57,12 +59,16 @@ func (h *Headline) Numbers() (out []Number) {
 	if h.Load == nil {
 		return nil
 	}
-	if h.Held {
+	switch {
+	case h.Held:
 		out = append(out, heldNumber(h.Load.Name))
-	} else {
+	case h.TookS > 0:
+		value, unit, _ := strings.Cut(metric.Duration(1000*h.TookS), " ")
+		out = append(out, Number{plural(h.Load.Requests, "request"), value, unit})
+	default:
 		out = append(out, Number{"Served", metric.Brief(h.Load.RequestsPerS), "requests/s"})
 	}
-	if h.Load.OutputTokensPerS > 0 {
+	if h.Load.OutputTokensPerS > 0 && h.TookS == 0 {
 		out = append(out, Number{"Output", metric.Brief(h.Load.OutputTokensPerS), "tokens/s"})
 	}
 	if h.Tail != nil {

@@ -49,6 +49,9 @@ func (l *load) sent(i int) time.Duration {
 func (l *load) record(i int) *tacho.Record {
 	r := &tacho.Record{Session: uint64(i), Timeline: tacho.NewTimeline(l.sent(i)), Input: 100, Asked: 5}
 	r.Slot, r.Start, r.Conn, r.Sent, r.Wrote, r.Head = r.Due, r.Due, r.Due, r.Due, r.Due, r.Due+ms
+	if l.rate == 0 && l.users == 0 {
+		r.Due = 0
+	}
 	r.Clock, r.Conns = tacho.KernelClock, 1
 	at := r.Sent + l.ttft + time.Duration(i)*l.slower + time.Duration(i*7919%13)*ms/10
 	for range 5 {
@@ -190,6 +193,11 @@ func measured() []namedRun {
 			}
 		}, 2, 8, 16)},
 		{"bursts", run(load{flags: "--num-prompts 4", n: 4, ttft: 30 * ms}, load{flags: "--num-prompts 200", n: 200, ttft: 90 * ms})},
+		{"one request", run(load{n: 1, ttft: 30 * ms})},
+		{"burst of few", run(load{n: 20, ttft: 90 * ms})},
+		{"bursts of few", run(load{flags: "--num-prompts 1", n: 1, ttft: 30 * ms}, load{flags: "--num-prompts 4", n: 4, ttft: 90 * ms})},
+		{"bursts of few, SLO", run(load{flags: "--num-prompts 1", n: 1, ttft: 30 * ms, slo: 500}, load{flags: "--num-prompts 4", n: 4, ttft: 90 * ms, slo: 500})},
+		{"concurrency, the highest with few requests", users(func(i int, l *load) { l.n = 60 }, 2, 8, 64)},
 		{"one burst", run(load{n: 200, ttft: 90 * ms})},
 		{"all INVALID", users(verdicts(bad, bad, bad), 2, 4, 8)},
 		{"one INVALID", users(verdicts(ok, bad, ok, ok), 2, 4, 8, 16)},

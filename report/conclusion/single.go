@@ -1,6 +1,7 @@
 package conclusion
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -10,39 +11,126 @@ import (
 	"github.com/tacho-bench/tacho/outcome"
 )
 
-// serves is the conclusion of levels without a rising load: the throughput of the best
-// level, and its index in levels. all is the number of levels of the run.
-func serves(levels []outcome.Level, all int) (best int, text []string) {
+// mostServed returns the index of the level with the highest throughput. If no level has a throughput, it is the level
+// with the most requests.
+func mostServed(levels []outcome.Level) (best int) {
+	figures := func(i int) (rate float64, requests int, served float64) {
+		s := &levels[i].Summary
+		if levels[i].HasRate() {
+			return s.Throughput.RequestsPerS, 0, 0
+		}
+		return -1, s.Completed, s.Throughput.RequestsPerS
+	}
 	for i := range levels {
-		if levels[i].Summary.Throughput.RequestsPerS > levels[best].Summary.Throughput.RequestsPerS {
+		rate, requests, served := figures(i)
+		mostRate, mostRequests, mostServed := figures(best)
+		if cmp.Or(cmp.Compare(rate, mostRate), cmp.Compare(requests, mostRequests), cmp.Compare(served, mostServed)) > 0 {
 			best = i
 		}
 	}
-	s := &levels[best].Summary
+	return best
+}
+
+// serves is the conclusion of levels without a rising load. It is about the level best. all is the number of levels of
+// the run.
+func serves(levels []outcome.Level, best, all int) []string {
+	l := &levels[best]
+	s := &l.Summary
 	if s.Completed == 0 {
-		return best, []string{noSuccess(s)}
+		return []string{noSuccess(s)}
 	}
-	alike := repeatsOf(levels, best)
-	sentence := fmt.Sprintf("Serves %s requests/s", span(alike, metric.Brief, func(s *metric.Summary) float64 { return s.Throughput.RequestsPerS }))
-	if s.Throughput.OutputTokensPerS > 0 {
-		sentence += fmt.Sprintf(", %s output tokens/s", span(alike, metric.Brief, func(s *metric.Summary) float64 { return s.Throughput.OutputTokensPerS }))
+	repeated := repeatsOf(levels, best)
+	alike := make([]*metric.Summary, len(repeated))
+	for i := range repeated {
+		alike[i] = &repeated[i].Summary
+	}
+	where, repeats := "", ""
+	if all > len(alike) {
+		where = " at " + inSentence(named(l))
 	}
 	if len(alike) > 1 {
-		sentence += fmt.Sprintf(" in %d repeats", len(alike))
+		repeats = fmt.Sprintf(" in %d repeats", len(alike))
 	}
-	if all > len(alike) {
-		sentence += " at " + inSentence(named(&levels[best]))
+	tokens := ""
+	if s.Throughput.OutputTokensPerS > 0 {
+		tokens = span(alike, metric.Brief, func(s *metric.Summary) float64 { return s.Throughput.OutputTokensPerS }) + " output tokens/s"
 	}
-	return best, append([]string{sentence + latency(alike...) + "."}, failures(levels)...)
+	switch {
+	case !l.HasRate():
+		return took(l, alike, where, repeats, tokens)
+	case keepsUp(levels, best):
+		load := configured(s)
+		if where = strings.TrimPrefix(where, " at "+load); where != "" {
+			where = " at " + strings.TrimPrefix(strings.TrimPrefix(where, ", "), " at ")
+		}
+		return []string{"Keeps up with " + load + repeats + where + prefixed(", ", tokens) + latency(alike...) + "."}
+	}
+	text := "Serves " + span(alike, metric.Brief, func(s *metric.Summary) float64 { return s.Throughput.RequestsPerS })
+	if sent := l.Offered(); s.Throughput.RequestsPerS < sent && !s.Config.Interrupted {
+		text += " of " + metric.Brief(sent)
+	}
+	return []string{text + " requests/s" + prefixed(", ", tokens) + repeats + where + latency(alike...) + "."}
+}
+
+// keepsUp reports whether the server keeps up with the rate of levels[one] in all its repeats.
+func keepsUp(levels []outcome.Level, one int) bool {
+	return !slices.ContainsFunc(repeatsOf(levels, one), func(l *outcome.Level) bool {
+		return l.Ramp != nil || !l.HasRate() || l.Summary.LimitBound || !l.KeepsUp()
+	})
+}
+
+// configured names the load of a level by its plan: its rate, or else its concurrency.
+func configured(s *metric.Summary) string {
+	switch c := &s.Config; {
+	case c.RequestRate > 0:
+		return loadOf("request-rate", metric.Brief(c.RequestRate))
+	case c.MaxConcurrency > 0:
+		return loadOf("max-concurrency", metric.Integer(c.MaxConcurrency))
+	}
+	return ""
+}
+
+// took is the sentence for a level without a throughput: the number of its requests and their time.
+func took(l *outcome.Level, alike []*metric.Summary, where, repeats, tokens string) []string {
+	s := &l.Summary
+	if where == "" && s.Completed > 1 {
+		where = prefixed(" at ", configured(s))
+	}
+	text, reason := plural(s.Completed, "request"), "Too few requests for a rate."
+	switch {
+	case l.Burst() && s.Completed > 1:
+		text += " at once"
+		if first, rest, more := strings.Cut(named(l), ", "); where != "" && (strings.HasPrefix(first, "burst") || first == allAtOnce) {
+			if where = ""; more {
+				where = " at " + rest
+			}
+		}
+		reason = "Too short for a rate."
+		if s.Completed >= leastForP99 {
+			repeats, reason = repeats+prefixed(", on average ", tokens), ""
+		}
+	case s.Completed == 1:
+		reason = "One request shows no rate and no percentile."
+	}
+	text += where + " took " + span(alike, metric.Duration, func(s *metric.Summary) float64 { return 1000 * s.DurationS }) + repeats + latency(alike...) + "."
+	return []string{strings.TrimSpace(text + " " + reason)}
+}
+
+// prefixed returns a text after a prefix, or nothing if the text is empty.
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
 }
 
 // repeatsOf returns the repeats of levels[one], including levels[one] itself.
-func repeatsOf(levels []outcome.Level, one int) (out []*metric.Summary) {
+func repeatsOf(levels []outcome.Level, one int) (out []*outcome.Level) {
 	for i := range levels {
 		l := &levels[i]
 		same := l.Repeat > 0 && levels[one].Repeat > 0 && fmt.Sprint(l.Coordinates) == fmt.Sprint(levels[one].Coordinates)
 		if same || i == one {
-			out = append(out, &l.Summary)
+			out = append(out, l)
 		}
 	}
 	return out
@@ -67,8 +155,14 @@ func latency(levels ...*metric.Summary) string {
 			continue
 		}
 		name, tail := tailOf(m, levels)
+		if !levels[0].HasMedian() {
+			if len(levels) == 1 && levels[0].Completed == 1 {
+				name = "of"
+			}
+			return ", " + strings.ToUpper(m.Name) + " " + name + " " + span(levels, metric.Duration, tail)
+		}
 		median := span(levels, metric.Duration, func(s *metric.Summary) float64 { return s.Dist(m).Stats.Median })
-		return fmt.Sprintf(", %s p50 is %s and %s %s", strings.ToUpper(m.Name), median, name, span(levels, metric.Duration, tail))
+		return fmt.Sprintf(", %s p50 %s and %s %s", strings.ToUpper(m.Name), median, name, span(levels, metric.Duration, tail))
 	}
 	return ""
 }
@@ -89,7 +183,7 @@ func tailOf(m *metric.Metric, levels []*metric.Summary) (name string, of func(*m
 // state the number of requests; they count as enough.
 func enough(m *metric.Metric, s *metric.Summary) bool {
 	n := s.Dist(m).N
-	return n >= leastForP99 || n == 0 || math.IsNaN(s.Dist(m).Stats.Max)
+	return n >= leastForP99 || n == 0 || !(s.Dist(m).Stats.Max > 0)
 }
 
 // failures returns a sentence with the number and share of failed requests, or nothing

@@ -12,8 +12,14 @@ import (
 // loadWords maps each load option to the format of its value.
 var loadWords = map[string]string{"request-rate": "%s req/s", "max-concurrency": "concurrency %s", "num-prompts": "burst of %s"}
 
+// allAtOnce names the load of an infinite rate.
+const allAtOnce = "all at once"
+
 // loadOf names a load, for example "concurrency 8".
 func loadOf(option, value string) string {
+	if value == "inf" {
+		return allAtOnce
+	}
 	return fmt.Sprintf(loadWords[option], value)
 }
 
@@ -21,6 +27,9 @@ func loadOf(option, value string) string {
 func inSentence(name string) string {
 	if strings.HasPrefix(name, "burst") {
 		return "a " + name
+	}
+	if name == allAtOnce {
+		return "an infinite rate"
 	}
 	return name
 }
@@ -39,8 +48,12 @@ func loadRange(option, low, high string) string {
 // named names a level by its flags.
 func named(l *outcome.Level) string {
 	var words []string
-	for _, flag := range l.Flags() {
+	flags := l.Flags()
+	for _, flag := range flags {
 		option, value := flag.Name, flag.Value
+		if option == "request-rate" && value == "inf" && len(flags) > 1 {
+			continue // the other options are the load
+		}
 		if n, err := strconv.Atoi(value); err == nil {
 			value = metric.Integer(n)
 		}
