@@ -5,7 +5,16 @@ const tail = (d) => (d ? ['p50', 'p99', 'max'].map((k) => num(d[k])).join(' / ')
 const beside = (l, key, of) => (server(l)?.[of] != null && l[key] ? `${num(server(l)[of])} / ${num(l[key].mean)}` : '–');
 const apart = (l) => (server(l)?.tpot_ms && l.tpot ? l.tpot.mean / server(l).tpot_ms - 1 : null);
 const columns = () => (several() ? shown().map(picked) : first().levels); // all levels of one run, or the picked levels of several runs
-const either = (test, yes, no) => () => (columns().every(test) ? yes : no); // yes if the test holds for all columns, otherwise no
+/* Sentences about the columns, each once, with its levels unless it is about all; ok if there are none. */
+function sayOf(get, ok = '') {
+  const at = new Map();
+  for (const l of columns()) if (get(l)) at.set(get(l), [...(at.get(get(l)) || []), l]);
+  const where = (ls) => (ls.length === columns().length ? '' : `At ${ls.map(several() ? fullName : shortName).join(', ')}: `);
+  return [...at].map(([words, ls]) => `${where(ls)}${where(ls) ? words : words[0].toUpperCase() + words.slice(1)}.`).join(' ') || ok;
+}
+const either = (test, yes, no) => () => sayOf((l) => (test(l) ? '' : no), yes); // yes if the test holds for all columns
+/* What the rules of the verdict with these codes say, without the action. */
+const ruled = (codes, ok) => () => sayOf((l) => l.reasons.filter((r) => codes.includes(r.code)).map((r) => r.text.split(': ')[0]).join('; '), ok);
 const perEvent = (l) => (l.s.events ? l.s.tokens.output / l.s.events : null);
 const shareOf = (a, b) => (b ? a / b : null);
 const client = (l) => l.s.config.client;
@@ -13,55 +22,50 @@ const none = () => '';
 const little = (l) => l.s.steady_state?.little;
 const warmUp = (l) => l.s.steady_state?.warm_up;
 const whyNot = (l) => l.s.steady_state?.why_not;
-function reasonsOf(get) { // each reason once, with its columns unless it applies to all
-  const at = new Map();
-  for (const l of columns()) if (get(l)) at.set(get(l), [...(at.get(get(l)) || []), l]);
-  return [...at].map(([why, ls]) => [why, ls.length === columns().length ? '' : ` at ${ls.map(several() ? fullName : shortName).join(', ')}`]);
-}
 const unlikeStart = (l) => { const w = warmUp(l); return w && (w.first_ms > w.rest_ms ? 'slower: warm up with --num-warmups' : 'faster than the rest'); };
 const inWindow = (l, key) => { const d = l.steady && statsOf(l.steady.metrics, key); return d ? `${num(d.p50)} / ${num(d.p99)}` : '–'; };
 const BEHIND = [
   ['Client', [
-    [term('client lag', 'Client lag') + ' p50 / p99 / max, ms', (l) => tail(metricOf(l, 'lag')), either((l) => !metricOf(l, 'lag') || !l.ttft || metricOf(l, 'lag').p99 < 0.1 * l.ttft.p50 || l.s.limit_bound, 'Small compared to TTFT, or due to the concurrency limit.', 'Not small compared to TTFT at every level.')],
-    [term('send lag', 'Send lag') + ' p50 / p99 / max, ms', (l) => tail(metricOf(l, 'send_lag')), either((l) => !metricOf(l, 'send_lag') || !l.ttft || metricOf(l, 'send_lag').p99 < 0.1 * l.ttft.p50, 'Small compared to TTFT: the client did not delay requests.', 'Not small compared to TTFT at every level: the client delayed requests.')],
+    [term('client lag', 'Client lag') + ' p50 / p99 / max, ms', (l) => tail(metricOf(l, 'lag')), ruled(['lag-median', 'lag-p99', 'drift', 'limit-bound'], 'No request was late by an amount that matters.')],
+    [term('send lag', 'Send lag') + ' p50 / p99 / max, ms', (l) => tail(metricOf(l, 'send_lag')), either((l) => !metricOf(l, 'send_lag') || !l.ttft || metricOf(l, 'send_lag').p99 < 0.1 * l.ttft.p50, 'Small compared to TTFT: the client did not delay requests.', 'not small compared to TTFT: the client delayed requests')],
     ['Mean lag of the first / last tenth, ms', (l) => (l.s.drift ? `${num(l.s.drift.first_tenth_ms)} / ${num(l.s.drift.last_tenth_ms)}` : '–'), none],
-    ['Request rate configured / sent, requests/s', (l) => `${valueOf(l, 'request-rate') ? tick(valueOf(l, 'request-rate')) : '–'} / ${num(l.sent)}`, () => (columns().some((l) => valueOf(l, 'request-rate')) ? 'A random (Poisson) schedule differs from its mean in a short run.' : '')],
-    ['Client CPU utilization', (l) => percent(client(l)?.busy_share), either((l) => !client(l) || client(l).busy_share < 0.85, 'The client had spare CPU.', 'Nearly saturated: the client may have read streams late.')],
-    ['Longest pause of the client', (l) => time(client(l)?.pauses.longest_ms), either((l) => !client(l) || client(l).pauses.longest_ms < 250, 'The client was scheduled all the time.', 'The client was not scheduled for a while and read tokens late.')]]],
+    ['Request rate configured / sent, requests/s', (l) => rated(l) ? `${tick(valueOf(l, 'request-rate'))} / ${num(l.sent)}` : '–', ruled(['rate'], 'A random (Poisson) schedule differs from its mean in a short run.')],
+    ['Client CPU utilization', (l) => percent(client(l)?.busy_share), ruled(['client-cpu', 'client-throttled', 'client-steal'], 'The client had spare CPU.')],
+    ['Longest pause of the client', (l) => time(client(l)?.pauses.longest_ms), ruled(['client-stall', 'client-stalled', 'stalled-reads', 'client-scheduling', 'client-gc'], 'No pause of the client affects the figures.')]]],
   ['Steady state', [
-    [term('steady window', 'Steady window') + ', s', (l) => (l.steady ? `${num(l.steady.start_s)} – ${num(l.steady.end_s)}` : whyNot(l) ? 'none' : '–'), () => reasonsOf(whyNot).map(([why, where]) => `None${where}: ${why}.`).join(' ')],
+    [term('steady window', 'Steady window') + ', s', (l) => (l.steady ? `${num(l.steady.start_s)} – ${num(l.steady.end_s)}` : whyNot(l) ? 'none' : '–'), () => sayOf((l) => whyNot(l) && `none, because ${whyNot(l)}`)],
     ['Requests in the window', (l) => (l.steady ? `${count(l.steady.requests)} (${percent(l.steady.share)})` : '–'), none],
-    ['Throughput in the window / whole run, requests/s', (l) => (l.steady ? `${num(l.steady.requests_per_s)} / ${num(l.rps)}` : '–'), none],
+    ['Throughput in the window / whole level, requests/s', (l) => (l.steady ? `${num(l.steady.requests_per_s)} / ${num(l.rps)}` : '–'), none],
     ['TTFT p50 / p99 in the window, ms', (l) => inWindow(l, 'ttft'), none],
     ['TPOT p50 / p99 in the window, ms', (l) => inWindow(l, 'tpot'), none],
-    ['Little’s law: measured / expected in flight', (l) => (little(l) ? `${num(little(l).mean_in_flight)} / ${num(little(l).mean_in_flight * (1 + little(l).off))}` : '–'), either((l) => !(Math.abs(little(l)?.off) > 0.1), 'Little’s law holds: arrivals and completions balance.', 'Little’s law is off by more than 10 %: the run was not in steady state.')],
-    ['First requests / the rest, mean ms', (l) => (warmUp(l) ? `${num(warmUp(l).first_ms)} / ${num(warmUp(l).rest_ms)}` : '–'), () => reasonsOf(unlikeStart).map(([how, where]) => `The first requests${where} were ${how}.`).join(' ')]]],
+    ['Little’s law: measured / expected in flight', (l) => (little(l) ? `${num(little(l).mean_in_flight)} / ${num(little(l).mean_in_flight * (1 + little(l).off))}` : '–'), either((l) => !(Math.abs(little(l)?.off) > 0.1), 'Little’s law holds: arrivals and completions balance.', 'Little’s law is off by more than 10 %: the level was not in steady state')],
+    ['First requests / the rest, mean ms', (l) => (warmUp(l) ? `${num(warmUp(l).first_ms)} / ${num(warmUp(l).rest_ms)}` : '–'), () => sayOf((l) => unlikeStart(l) && `the first requests were ${unlikeStart(l)}`)]]],
   ['Clock', [
-    ['Source of arrival timestamps', (l) => l.s.clock?.name || '–', either((l) => ['kernel', 'wire'].includes(l.s.clock?.name), 'Arrival times, not read times.', 'Partly user-space timestamps, which include pauses of the client.')],
+    ['Source of arrival timestamps', (l) => l.s.clock?.name || '–', either((l) => ['kernel', 'wire'].includes(l.s.clock?.name), 'Arrival times, not read times.', 'partly user-space timestamps, which include pauses of the client')],
     [term('read lag', 'Read lag') + ' p50 / p99 / max, ms', (l) => tail(metricOf(l, 'read_lag')), () => 'The error that user-space timestamps would have.'],
-    [term('coalesced', 'Coalesced') + ' token events', (l) => percent(shareOf(l.s.coalesced_events, l.s.events)), either((l) => !(shareOf(l.s.coalesced_events, l.s.events) >= 0.01), 'Below 1 %: nearly every event has its own timestamp.', 'Some gaps are measured as zero and others as too long: prefer TPOT to ITL.')]]],
+    [term('coalesced', 'Coalesced') + ' token events', (l) => percent(shareOf(l.s.coalesced_events, l.s.events)), ruled(['coalesced', 'late-reads'], 'Nearly every event has its own timestamp.')]]],
   ['Token counts', [
-    ['Input tokens (requests counted by the server)', (l) => `${count(l.s.tokens.input)} (${count(l.s.tokens.input_by_server)} of ${count(l.s.completed)})`, either((l) => l.s.tokens.prompt_check.differ === 0, 'Server and workload agree on every prompt.', 'Server and workload differ on some prompts.')],
-    ['Output tokens, source of the count', (l) => `${count(l.s.tokens.output)}, ${(l.s.tokens.output_by || []).map((o) => o.source).join(' and ') || '–'}`, () => 'An event may contain several tokens.'],
-    ['Tokens per event', (l) => num(perEvent(l)), either((l) => !(perEvent(l) > 1.005), 'One token per event: ITL is the gap between tokens.', 'Above 1: several tokens arrive together, so ITL is longer than TPOT.')],
-    ['Output length off (too short / too long)', (l) => (l.s.tokens.exact ? `${count(l.s.tokens.short)} / ${count(l.s.tokens.long)}` : '–'), none],
-    ['Prefix cache hits', (l) => percent(server(l)?.prefix_hit_share ?? (l.s.cache.prompt ? l.s.cache.cached / l.s.cache.prompt : null)), either((l) => !(server(l)?.prefix_hit_share >= 0.01) && !(l.s.cache.cached > 0.01 * l.s.cache.prompt), 'Almost no prompt tokens came from a cache.', 'Repeated prompts: the server looks faster than with new prompts.')]]],
+    ['Input tokens (requests counted by the server)', (l) => `${count(l.s.tokens.input)} (${count(l.s.tokens.input_by_server)} of ${count(l.s.completed)})`, ruled(['prompt-count', 'input-estimated'], 'Server and workload agree on every prompt.')],
+    ['Output tokens, source of the count', (l) => `${count(l.s.tokens.output)}, ${(l.s.tokens.output_by || []).map((o) => o.source).join(' and ') || '–'}`, ruled(['output-by-events', 'token-sums', 'more-events'], 'An event may contain several tokens.')],
+    ['Tokens per event', (l) => num(perEvent(l)), either((l) => !(perEvent(l) > 1.005), 'One token per event: ITL is the gap between tokens.', 'several tokens arrive together, so ITL is longer than TPOT')],
+    ['Output length off (too short / too long)', (l) => (l.s.tokens.exact ? `${count(l.s.tokens.short)} / ${count(l.s.tokens.long)}` : '–'), ruled(['output-count'], '')],
+    ['Prefix cache hits', (l) => percent(server(l)?.prefix_hit_share ?? (l.s.cache.prompt ? l.s.cache.cached / l.s.cache.prompt : null)), ruled(['cache'], 'No doubt about repeated prompts.')]]],
   ['Server / client metrics, mean, ms', [
     [term('TTFT'), (l) => beside(l, 'ttft', 'ttft_ms'), () => 'The difference is HTTP and the API process, before and after the engine.'],
     [term('TPOT'), (l) => beside(l, 'tpot', 'tpot_ms'), () => 'The difference is the delay between the engine and the API process.'],
-    ['TPOT, client above server', (l) => (apart(l) == null ? '–' : `${apart(l) > 0.005 ? '+' : '±'}${num(Math.abs(apart(l)) * 100)} %`), either((l) => !(apart(l) >= 0.02), 'They agree.', 'They differ: the front end adds time to every token.')],
+    ['TPOT, client above server', (l) => (apart(l) == null ? '–' : `${apart(l) > 0.005 ? '+' : '±'}${num(Math.abs(apart(l)) * 100)} %`), either((l) => !(apart(l) >= 0.02), 'They agree.', 'the front end adds time to every token')],
     [term('E2EL'), (l) => beside(l, 'e2el', 'e2el_ms'), none],
     ['Server queue time, mean ms', (l) => num(server(l)?.queue_ms), none],
     ['Peak requests running / queued', (l) => (server(l) ? `${count(server(l).running?.max)} / ${count(server(l).queued?.max)}` : '–'), none],
-    [term('KV cache') + ', peak', (l) => percent(server(l)?.kv_share?.max), either((l) => !(server(l)?.kv_share?.max >= 0.8), 'Far from full: its size is not the limit here.', 'Full or nearly full: its size limits the batch.')],
-    ['Preemptions', (l) => count(server(l)?.preemptions), either((l) => !server(l)?.preemptions, 'None.', 'Requests were preempted and computed again.')],
+    [term('KV cache') + ', peak', (l) => percent(server(l)?.kv_share?.max), either((l) => !(server(l)?.kv_share?.max >= 0.8), 'Far from full: its size is not the limit here.', 'full or nearly full, so its size limits the batch')],
+    ['Preemptions', (l) => count(server(l)?.preemptions), either((l) => !server(l)?.preemptions, 'None.', 'requests were preempted and computed again')],
     ['GPU utilization, mean / power, W', (l) => (server(l)?.gpu_share || server(l)?.power_w ? `${percent(server(l).gpu_share?.mean)} / ${num(server(l).power_w?.mean)}` : '–'), none]]],
   ['More figures', (D.figures || []).map((f) => [`<abbr tabindex="0" data-tip="${esc(esc(f.doc))}">${esc(f.title)}</abbr>, ${esc(f.unit)}`, (l) => num(l.s.figures?.[f.name]), none])]];
 function behind() {
   const ls = columns(), on = (l) => (picked(l.run) === l && !several() ? 'on' : ''), blank = ([, get]) => ls.every((l) => /^[–/ ]*$/.test(get(l)));
   const row = ([name, get, say]) => `<tr><td>${name}</td>${each(ls, (l) => `<td class="${on(l)}">${esc(get(l))}</td>`)}<td class="say">${esc(say())}</td></tr>`;
   const group = ([name, rows]) => { const known = rows.filter((r) => !blank(r)); return known.length ? `<tr><th class="group" colspan="${ls.length + 2}" scope="rowgroup">${name}</th></tr>${each(known, row)}` : ''; };
-  const heads = each(ls, (l) => `<th scope="col" class="${on(l)}">${several() ? `${esc(l.run.name)}<br>` : ''}${esc(shortName(l))}<br>${esc([...l.coords.keys()].map((o) => UNITS[o] || o).join(' · '))}</th>`);
+  const heads = each(ls, (l) => `<th scope="col" class="${on(l)}">${several() ? `${esc(l.run.name)}<br>` : ''}${esc(shortName(l))}${l.invalid ? ' ✕ INVALID' : ''}<br>${esc([...l.coords.keys()].map((o) => UNITS[o] || o).join(' · '))}</th>`);
   $('behind').hidden = !ls.some((l) => l.p); // a parsed text report has no such data
   put($('behind-table'), `<table><thead><tr><th></th>${heads}<th></th></tr></thead><tbody>${each(BEHIND, group)}</tbody></table>`);
 }

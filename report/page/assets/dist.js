@@ -28,7 +28,7 @@ function distribution(key) {
   };
   const three = (d) => ['p50', 'p90', 'p99'].filter((p) => d[p] != null).map((p) => `${p} ${time(d[p])}`).join(' · ');
   figure('dist-charts', {
-    name, title: () => term(name), has: () => all().length > 0,
+    name, title: () => `${term(name)}${several() ? '' : doubtMark(picked(first()), key)}`, has: () => all().length > 0,
     note: () => (several() ? each(shown().filter((r) => picked(r)[key]), (r) => `<span class="line">${swatch(runInk(r), esc(r.name))}: p50 ${time(picked(r)[key].p50)} · p99 ${time(picked(r)[key].p99)}</span>`) : picked(first())[key] ? three(picked(first())[key]) : ''),
     say: () => `${strongest().map((l) => `${fullName(l)}: ${three(l[key])}, max ${time(l[key].max)}`).join('; ')}.`,
     draw(w) {

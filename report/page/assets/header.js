@@ -3,7 +3,7 @@ const chipsOf = (run) => chips({ verdict: run.conclusion.verdict, invalid: run.i
 function header() {
   const run = first(), title = several() ? shown().map((r) => r.name).join(' · ') : [run.about.model || run.name, run.about.label].filter(Boolean).join(' · ');
   put($('top'), `<div class="bar"><h1>${esc(title)}</h1>${several() ? '' : chipsOf(run)}<div class="controls" id="top-controls"></div></div>
-    ${several() ? each(shown(), answerOfMany) : each(run.conclusion.text, (s) => `<p class="answer">${esc(s)}</p>`)}
+    ${several() ? each(shown(), answerOfMany) : each(answerOf(run.conclusion), (s, i) => `<p class="answer${i && run.conclusion.verdict === 'INVALID' ? ' why' : ''}">${esc(s)}</p>`)}
     ${reasonList()}`);
   put($('about'), `${several() ? factTable() : `<dl class="facts">${each(factsOf(run), ([k, v]) => `<div><dt>${k}</dt><dd>${esc(v)}</dd></div>`)}</dl>`}
     ${each(shown().filter((r) => r.command), commandLine)}`);
@@ -11,6 +11,11 @@ function header() {
   put($('top-controls'), (RUNS.length > 1 ? each(RUNS, runButton) : '')
     + `<button class="btn" id="theme-button">Theme: ${document.documentElement.dataset.theme || 'auto'}</button>`);
   document.title = `tacho: ${title}`;
+}
+/* The sentences of a conclusion. The reason of an INVALID one is a sentence of its own, because reasons are long. */
+function answerOf({ verdict, text }) {
+  const [, short, why] = (verdict === 'INVALID' && /^(.*?), because (.*)$/s.exec(text[0])) || [];
+  return why ? [`${short}.`, why[0].toUpperCase() + why.slice(1), ...text.slice(1)] : text;
 }
 const answerOfMany = (run) => `<p class="answer many">${swatch(runInk(run), `<b>${esc(run.name)}</b>`)} ${chipsOf(run)} ${esc(run.conclusion.text.join(' '))}</p>`;
 const runButton = (r) => `<button class="btn" data-run="${r.k}" aria-pressed="${shown().includes(r)}">${swatch(runInk(r), esc(r.name))}</button>`;

@@ -30,8 +30,9 @@ const heroHeight = () => (printing() || innerWidth < 600 ? 280 : 380);
 const heightOf = (name) => (isHero(name) ? heroHeight() : printing() ? 200 : SWEEP);
 const placeOf = (name) => (isHero(name) ? 'hero-chart' : 'sweep-charts');
 function headline() {
-  const runs = shown().filter((r) => r.numbers), one = ({ label, value, unit }) => `<div><dt>${esc(label)}</dt><dd>${esc(value)} <small>${esc(unit || '')}</small></dd></div>`;
-  const of = (r) => (several() ? `<div class="run"><dt>${swatch(runInk(r), esc(r.name))}</dt><dd></dd></div>` : '') + each(r.numbers, one);
+  const runs = shown().filter((r) => r.numbers), doubt = (r, label) => { const { load, tail } = r.conclusion.headline, l = r.levels[load?.level]; return l && tail && label === `${tail.metric.toUpperCase()} ${tail.statistic}` ? doubtMark(l, tail.metric) : ''; };
+  const one = (r) => ({ label, value, unit }) => `<div><dt>${esc(label)}${doubt(r, label)}</dt><dd>${esc(value)} <small>${esc(unit || '')}</small></dd></div>`;
+  const of = (r) => (several() ? `<div class="run"><dt>${swatch(runInk(r), esc(r.name))}</dt><dd></dd></div>` : '') + each(r.numbers, one(r));
   $('hero').hidden = !hero();
   $('numbers').className = several() ? 'many' : '';
   put($('numbers'), each(runs, of));

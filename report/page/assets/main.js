@@ -14,9 +14,9 @@ function controls() {
   put($('level-line'), inWords(picked(first())) + each(alike, (r) => `<br>${against(picked(first()), picked(r))}`));
 }
 /* A level without usable figures, and why it is shown nevertheless. */
-const whyInvalid = (l) => (l.invalid ? `${l.run.levels.length > 1 && !usable(l.run.levels).length ? `All ${count(l.run.levels.length)} levels are INVALID, and the page opens with the first. ` : ''}INVALID: ${esc(l.reasons.find((r) => r.level === 'INVALID')?.text || 'no figure is usable')}.<br>` : '');
+const whyInvalid = (l) => (l.invalid && manyLevels() ? `${l.run.levels.length > 1 && !usable(l.run.levels).length ? `All ${count(l.run.levels.length)} levels are INVALID, and the page opens with the first. ` : ''}INVALID: ${esc(l.reasons.find((r) => r.level === 'INVALID')?.text || 'no figure is usable')}.<br>` : '');
 function inWords(l) {
-  const parts = [`${num(l.rps)} requests/s served`];
+  const parts = [`${num(l.rps)} requests/s served${l.steady ? ' over the whole level' : ''}`];
   if (l.tokens) parts.push(`${num(l.tokens)} output tokens/s`);
   if (l.flight != null) parts.push(`${num(l.flight)} ${term('in flight')} on average, peak ${count(l.peak)}`);
   const where = l.s.where, said = [steadyWindow(l), where?.sentence, where?.tail].filter(Boolean).map((s) => ` ${esc(s)}`).join('');
@@ -25,7 +25,7 @@ function inWords(l) {
 function steadyWindow(l) { // the steady window and its throughput, or why there is none
   const w = l.steady, why = l.s.steady_state?.why_not;
   if (!w) return why ? `No steady window: ${why}.` : '';
-  return `Steady window from ${num(w.start_s)} to ${num(w.end_s)} s with ${percent(w.share)} of the requests: ${num(w.requests_per_s)} requests/s.`;
+  return `Without start and end, in the steady window from ${num(w.start_s)} to ${num(w.end_s)} s with ${percent(w.share)} of the requests: ${num(w.requests_per_s)} requests/s.`;
 }
 /* The comparison in words, with the verdicts of tacho compare: an insignificant difference counts as none. */
 const CHANGES = { request_throughput: ['requests/s served', 'as many', 'fewer'], ...Object.fromEntries(LATENCIES.map((k) => [`${k}.mean`, [`mean ${k.toUpperCase()}`, 'as long', 'shorter']])) };
@@ -102,7 +102,7 @@ if (nothing()) {
   header();
   for (const part of document.querySelectorAll('main section')) part.hidden = true;
 } else {
-  sweep('Throughput', () => 'Throughput', () => `Requests/s served${levelsShown().some((l) => l.good != null) ? (several() ? ' · thin: within the SLO' : ', and requests/s within the SLO') : ''}`, 'requests/s', [{ get: (l) => l.rps, label: 'served' }, { get: (l) => l.good, label: 'good', apart: true }], true);
+  sweep('Throughput', () => 'Throughput', () => `Requests/s served${levelsShown().some((l) => l.good != null) ? (several() ? ' · thin: within the SLO' : ', and requests/s within the SLO') : ''}`, 'requests/s', [{ get: (l) => l.rps, label: 'served' }, { get: (l) => l.good, label: 'good', apart: true, figure: 'request_goodput' }], true);
   LATENCIES.forEach(latencyOverLoad);
   pareto();
   LATENCIES.forEach(distribution);

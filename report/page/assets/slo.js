@@ -15,7 +15,7 @@ const ownValue = (l) => l[own.metric]?.all.get(own.p) ?? null;
 /* How a level does at the reader's SLO. This is the only place that judges a level. */
 function ownState(l) {
   if (!own) return null;
-  if (l.invalid) return 'INVALID';
+  if (isOff(l, own.metric)) return 'INVALID';
   return ownValue(l) == null ? 'not measured' : ownValue(l) <= own.limit ? 'met' : 'missed';
 }
 const ownLoad = (l) => { const option = loadOption([l.run]); return l.coords.get(option) === 'inf' ? Infinity : valueOf(l, option); };

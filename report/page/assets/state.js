@@ -24,6 +24,8 @@ function statsOf(list, name) {
 /* The coordinates of a level by option, from its name: "--num-prompts 4 --random-input-len 80". */
 const coordsOf = (l) => new Map([...(l.setting.name || '').matchAll(/--([\w-]+) (\S+)/g)].map(([, name, value]) => [name, value]));
 const OWN = { 'request-rate': 'request_rate_per_s', 'max-concurrency': 'max_concurrency', 'num-prompts': 'num_prompts' }; // options that every level states
+const valueOf = (l, option) => { const v = parseFloat(l.coords.get(option)); return Number.isFinite(v) ? v : l.setting[OWN[option]] || null; };
+const rated = (l) => valueOf(l, 'request-rate') != null; // an open loop
 function prepareLevel(l, run, i) {
   const s = l.summary, t = s.throughput;
   Object.assign(l, { run, i, s, p: l.picture || null, coords: coordsOf(l) });
@@ -31,7 +33,7 @@ function prepareLevel(l, run, i) {
   l.rps = t?.requests_per_s ?? null;
   l.good = t?.good_requests_per_s ?? null;
   l.tokens = t?.output_tokens_per_s || null;
-  l.sent = s.rate?.achieved_per_s ?? null;
+  l.sent = rated(l) ? s.rate?.achieved_per_s ?? null : null; // the send rate of a closed loop or a burst is no load
   l.gpu = s.figures?.output_per_gpu ?? l.tokens;
   l.user = l.tpot?.p50 ? 1000 / l.tpot.p50 : null;
   l.flight = l.p ? meanOf(l.p.bins.flight) : null;
@@ -51,6 +53,15 @@ RUNS.forEach((run) => {
 });
 
 const usable = (ls) => ls.filter((l) => !l.invalid);
+/* The reason to doubt a figure of a level ("itl", "request_goodput"), or undefined. A reason that names no figures is about the whole level. */
+function doubtOf(l, figure) {
+  const all = l.reasons.filter((r) => r.level !== 'NOTE' && r.figures?.includes(figure));
+  return all.find((r) => r.unusable) || all[0];
+}
+const isOff = (l, figure) => l.invalid || Boolean(doubtOf(l, figure)?.unusable); // the figure is INVALID
+const doubtWord = (r) => (r.unusable ? 'not usable' : 'in doubt');
+const doubtTip = (r) => (r ? [[`${doubtWord(r)}: ${r.text}`, '']] : []);
+const doubtMark = (l, figure) => { const r = doubtOf(l, figure); return r ? `<sup class="doubt" tabindex="0" data-tip="${esc(keyed(doubtTip(r)))}">${r.unusable ? '✕' : '?'}</sup>` : ''; };
 const state = {
   off: new Set(), // runs that are not shown
   picked: RUNS.map((run) => Math.min(run.opens, run.levels.length - 1)),
@@ -62,7 +73,6 @@ const picked = (run) => run.levels[state.picked[run.k]];
 const levelsShown = () => shown().flatMap((r) => r.levels);
 const several = () => shown().length > 1;
 const few = (l) => l.reasons.some((r) => r.code === 'few-samples'); // too few samples for a p99
-const valueOf = (l, option) => { const v = parseFloat(l.coords.get(option)); return Number.isFinite(v) ? v : l.setting[OWN[option]] || null; };
 /* The load option of runs: among the options that vary between levels, the option of most levels. */
 function loadOption(runs = shown()) {
   const levels = runs.flatMap((r) => r.levels), options = [...Object.keys(OWN), ...new Set(levels.flatMap((l) => [...l.coords.keys()]).filter((o) => !OWN[o]))];

@@ -18,7 +18,7 @@ function xIsLog() { // a log axis separates levels that double
 const sweepBox = (w, height) => ({ left: 46, right: w - (several() && height === heroHeight() && w > 500 ? 130 : 44), upper: 24, lower: height - 36 });
 const manyLevels = () => RUNS.some((r) => r.levels.length > 1) || RUNS.length > 1;
 const sparse = (k) => `${ownOf(k)?.p === 50 ? 'p50' : `p50 to p${ownOf(k)?.p ?? 99}`}${levelsShown().some((l) => l.ttft?.sure.p50.length) ? ' · bars: 95 % interval, steady state' : ''}${levelsShown().some(few) ? ' · hollow: too few requests' : ''}`;
-const crossedNote = () => (levelsShown().some((l) => l.invalid) ? ' · crossed: INVALID' : '');
+const crossedNote = (figure) => (levelsShown().some((l) => isOff(l, figure)) ? ' · crossed: INVALID' : '');
 function xTicks(s, w) {
   if (xKind() !== 'load') return s.x.ticks(w / 60);
   const all = [...new Set(levelsShown().map(s.get))].filter((v) => v != null).sort((p, q) => p - q);
@@ -37,7 +37,7 @@ function sweep(name, title, note, yUnit, lines, plain) {
   };
   const ends = (k) => { const ls = usable(first().levels); return ls.length ? [ls[0], ls.at(-1)].map((l) => `${num(k.get(l))} at ${nameOf(l)}`).join(', ') : 'every level is INVALID'; };
   figure(placeOf(name), {
-    name, overLoad: true, title: () => `${title()}${isHero(name) ? ' over load' : ''}`, note: () => `${note()}${straight() ? ' · dashed: all requests served' : ''}${crossedNote()}`, has: () => drawn().length > 0 && manyLevels() && (isHero(name) || !HERO_ONLY.includes(name)), say: () => `${drawn().map((k) => `${k.label || name}: ${ends(k)}`).join('; ')}.`,
+    name, overLoad: true, title: () => `${title()}${isHero(name) ? ' over load' : ''}`, note: () => `${note()}${straight() ? ' · dashed: all requests served' : ''}${crossedNote(drawn()[0]?.figure)}`, has: () => drawn().length > 0 && manyLevels() && (isHero(name) || !HERO_ONLY.includes(name)), say: () => `${drawn().map((k) => `${k.label || name}: ${ends(k)}`).join('; ')}.`,
     draw(w) {
       const s = scales(w);
       return svg(w, heightOf(name), markOf(s, name) + axes({ ...s, xs: xTicks(s, w), ys: s.y.ticks(yLog() ? 7 : 5), xUnit: X[xKind()].unit(), yUnit, xText })
@@ -51,7 +51,7 @@ function sweep(name, title, note, yUnit, lines, plain) {
 const HERO_ONLY = ['ITL over load', 'E2EL over load'];
 /* The chart of a latency over load: p50 and p99, or the percentile of the reader's SLO. */
 function latencyOverLoad(k) {
-  const line = (p) => ({ get: (l) => l[k]?.all.get(p) ?? null, label: `p${p}`, tail: p >= 99, metric: k, sure: (l) => l[k]?.sure[`p${p}`], clock: (l) => l[k]?.clock[`p${p}`] });
+  const line = (p) => ({ get: (l) => l[k]?.all.get(p) ?? null, label: `p${p}`, tail: p >= 99, metric: k, figure: k, sure: (l) => l[k]?.sure[`p${p}`], clock: (l) => l[k]?.clock[`p${p}`] });
   const name = k.toUpperCase();
   sweep(`${name} over load`, () => term(name), () => sparse(k), 'ms', () => [...new Set([50, ownOf(k)?.p ?? 99])].map(line));
 }
@@ -89,30 +89,30 @@ function strokeOf(one, k) {
 }
 function lineEnds(one, lines, s, named) {
   return lines.flatMap((k, n) => {
-    const end = pointsOf(usable(one.levels), s.get, k.get).at(-1);
+    const end = pointsOf(one.levels.filter((l) => !isOff(l, k.figure)), s.get, k.get).at(-1);
     const label = one.name ? (n || one.levels.length < 2 ? '' : one.name) : several() ? (named ? `${one.run.name} ${k.label || ''}`.trim() : '') : k.label;
     return end && label ? [{ x: s.x(end[0]) + 9, y: s.y(end[1]), text: label.length > 18 ? `${label.slice(0, 17)}…` : label, colour: strokeOf(one, k).colour }] : [];
   });
 }
 function sweepLines(line0, lines, s) {
   const unit = (v) => (lines[0].metric ? time(v) : `${num(v)} requests/s`);
-  const colour = lineInk(line0), ls = usable(line0.levels); // an INVALID level has a mark, but no line goes through it
+  const colour = lineInk(line0), on = (k) => line0.levels.filter((l) => !isOff(l, k.figure)); // an INVALID figure has a mark, but no line goes through it
   const bounds = (k, l) => [...(sureOf(k, l).length ? [[`${k.label}, 95 % interval`, `${between(sureOf(k, l))} ms`]] : []), ...(k.clock?.(l)?.length ? [[`${k.label}, clock bounds`, `${between(k.clock(l))} ms`]] : [])];
-  const tip = (l) => [[fullName(l), ''], ...verdictRow(l), ...lines.map((k) => [k.label || 'value', unit(k.get(l))]), ...lines.flatMap((k) => bounds(k, l)), ['served', `${num(l.rps)} requests/s`], ['requests', count(l.s.requests)]];
-  const bars = (k) => each(ls.filter((l) => sureOf(k, l).length && s.get(l) != null), (l) => errorBar(s.x(s.get(l)), ...sureOf(k, l).map(s.y), strokeOf(line0, k).own || loadInk(l)));
-  const one = (k, n) => curve(path(pointsOf(ls, s.get, k.get), s.x, s.y), strokeOf(line0, k).colour, `${n ? 'thin' : ''} ${strokeOf(line0, k).dash}`) + bars(k)
-    + each(line0.levels.filter((l) => s.get(l) != null && k.get(l) != null), (l) => dot(l, s.x(s.get(l)), s.y(k.get(l)), n ? 3.5 : 4.5, tip(l), k.tail && few(l), k.get(l), strokeOf(line0, k).own));
-  const low = pointsOf(ls, s.get, lines[0].get), high = lines[1] && !lines[1].apart && !several() ? pointsOf(ls, s.get, lines[1].get) : [];
+  const tip = (l) => [[fullName(l), ''], ...verdictRow(l), ...doubtTip(doubtOf(l, lines[0].figure)), ...lines.map((k) => [k.label || 'value', unit(k.get(l))]), ...lines.flatMap((k) => bounds(k, l)), ['served', `${num(l.rps)} requests/s`], ['requests', count(l.s.requests)]];
+  const bars = (k) => each(on(k).filter((l) => sureOf(k, l).length && s.get(l) != null), (l) => errorBar(s.x(s.get(l)), ...sureOf(k, l).map(s.y), strokeOf(line0, k).own || loadInk(l)));
+  const one = (k, n) => curve(path(pointsOf(on(k), s.get, k.get), s.x, s.y), strokeOf(line0, k).colour, `${n ? 'thin' : ''} ${strokeOf(line0, k).dash}`) + bars(k)
+    + each(line0.levels.filter((l) => s.get(l) != null && k.get(l) != null), (l) => dot(l, s.x(s.get(l)), s.y(k.get(l)), n ? 3.5 : 4.5, tip(l), k.tail && few(l), k.get(l), strokeOf(line0, k).own, isOff(l, k.figure)));
+  const low = pointsOf(on(lines[0]), s.get, lines[0].get), high = lines[1] && !lines[1].apart && !several() ? pointsOf(on(lines[1]), s.get, lines[1].get) : [];
   const filled = low.length === high.length ? area(low.map((p, i) => [p[0], p[1], high[i][1]]), s.x, s.y) : '';
   return `<path class="between" d="${filled}" data-css="fill:${colour}"/>${each(lines, one)}`;
 }
 const errorBar = (x, a, b, colour) => `<path class="error" d="M${r1(x)} ${r1(a)}V${r1(b)}M${r1(x - 3)} ${r1(a)}h6M${r1(x - 3)} ${r1(b)}h6" data-css="stroke:${colour}"/>`;
 const verdictRow = (l) => (l.verdict === 'VALID' ? [] : [['verdict', l.verdict]]);
-/* The mark of a level. The mark of an INVALID level is hollow and crossed. */
-function dot(l, x, y, r, tip, few, value, own) {
-  const on = picked(l.run) === l, hollow = few || l.invalid, colour = l.invalid ? ink('bad') : own || loadInk(l), edge = on ? ink('ink') : hollow ? colour : ink('paper'), size = on ? r + 1.5 : r;
-  return `<circle class="pick${l.invalid ? ' invalid' : ''}" data-pick="${keyOf(l)}" data-value="${value}" data-tip="${esc(keyed(tip))}" cx="${r1(x)}" cy="${r1(y)}" r="${size}"
-    data-css="fill:${hollow ? ink('paper') : colour};stroke:${edge};stroke-width:${on ? 2 : 1.5}"/>${l.invalid ? crossMark(x, y, size) : ''}`;
+/* The mark of a level. If its figure is off, which means INVALID, the mark is hollow and crossed. */
+function dot(l, x, y, r, tip, few, value, own, off) {
+  const on = picked(l.run) === l, hollow = few || off, colour = off ? ink('bad') : own || loadInk(l), edge = on ? ink('ink') : hollow ? colour : ink('paper'), size = on ? r + 1.5 : r;
+  return `<circle class="pick${off ? ' invalid' : ''}" data-pick="${keyOf(l)}" data-value="${value}" data-tip="${esc(keyed(tip))}" cx="${r1(x)}" cy="${r1(y)}" r="${size}"
+    data-css="fill:${hollow ? ink('paper') : colour};stroke:${edge};stroke-width:${on ? 2 : 1.5}"/>${off ? crossMark(x, y, size) : ''}`;
 }
 function pareto() {
   const both = () => levelsShown().filter((l) => l.user && l.gpu), counted = () => levelsShown().every((l) => l.s.figures?.output_per_gpu != null || !l.gpu);
@@ -121,15 +121,15 @@ function pareto() {
     return { ...b, x: linear(0, top('user'), b.left, b.right), y: linear(0, top('gpu'), b.lower, b.upper) };
   };
   const reach = (r) => most(usable(r.levels).map((l) => l.user * l.gpu)), unit = () => (counted() ? 'tokens/s per GPU' : 'output tokens/s');
-  const named = (l, s, low) => { const below = low && s.x(l.user) > s.left + 50; return dot(l, s.x(l.user), s.y(l.gpu), 4.5, [[fullName(l), ''], ...verdictRow(l), [unit(), num(l.gpu)], ['tokens/s per user', num(l.user)], ['served', `${num(l.rps)} requests/s`], ['TTFT p99', time(l.ttft?.p99)]], false, l.gpu)
+  const named = (l, s, low) => { const below = low && s.x(l.user) > s.left + 50; return dot(l, s.x(l.user), s.y(l.gpu), 4.5, [[fullName(l), ''], ...verdictRow(l), [unit(), num(l.gpu)], ['tokens/s per user', num(l.user)], ['served', `${num(l.rps)} requests/s`], ['TTFT p99', time(l.ttft?.p99)]], false, l.gpu, null, isOff(l, 'tpot'))
     + (both().length > 12 && picked(l.run) !== l ? '' : text(s.x(l.user) + (below ? -8 : 8), s.y(l.gpu) + (below ? 14 : -6), shortName(l), 'halo', below ? 'end' : 'start', `fill:${runInk(l.run)}`)); };
   figure(placeOf('Pareto'), {
-    name: 'Pareto', overLoad: true, title: () => `${term(unit(), counted() ? 'Output tok/s per GPU' : 'Output tok/s')} vs ${term('tokens/s per user', 'tok/s per user')}`, note: () => `Pareto: up and right is better${crossedNote()}`, has: () => both().length > 0 && manyLevels(),
+    name: 'Pareto', overLoad: true, title: () => `${term(unit(), counted() ? 'Output tok/s per GPU' : 'Output tok/s')} vs ${term('tokens/s per user', 'tok/s per user')}`, note: () => `Pareto: up and right is better${crossedNote('tpot')}`, has: () => both().length > 0 && manyLevels(),
     say: () => `${usable(both()).map((l) => `${num(l.gpu)} ${unit()} at ${num(l.user)} per user`).join(', ')}.`,
     draw(w) {
       const s = scales(w), low = several() && shown().reduce((m, r) => (reach(r) < reach(m) ? r : m)); // labels of the lowest curve are below it
       return svg(w, heightOf('Pareto'), paretoMark(s) + axes({ ...s, xs: s.x.ticks(5), ys: s.y.ticks(4), xUnit: 'tokens/s per user', yUnit: unit() })
-        + each(shown(), (r) => each(seriesOf(r), (one) => curve(path(usable(one.levels).map((l) => [l.user, l.gpu]), s.x, s.y), lineInk(one), dashOfLine(one))) + each(r.levels.filter((l) => l.user && l.gpu), (l) => named(l, s, r === low))));
+        + each(shown(), (r) => each(seriesOf(r), (one) => curve(path(one.levels.filter((l) => !isOff(l, 'tpot')).map((l) => [l.user, l.gpu]), s.x, s.y), lineInk(one), dashOfLine(one))) + each(r.levels.filter((l) => l.user && l.gpu), (l) => named(l, s, r === low))));
     },
     table: () => perLevel(['tokens/s per user', unit()], (l) => [l.user, l.gpu]),
   });
@@ -156,8 +156,12 @@ function levelTable() {
   const row = (l) => `<tr class="${picked(l.run) === l ? 'on' : ''}${l.invalid ? ' invalid' : ''}" data-pick="${keyOf(l)}">${each(columns, (c, k) => levelCell(l, c, k, ls))}</tr>`;
   put($('levels'), `<table><thead><tr>${each(columns, levelHead)}</tr></thead><tbody>${each(sorted, row)}</tbody></table>
     ${ls.some(few) ? '<p class="foot">† too few requests for a p99: run longer, or read it as a maximum</p>' : ''}
-    ${ls.some((l) => columns.some(([name]) => certainty(l, name, 'unsure'))) ? '<p class="foot">~ no 95 % interval: effective sample size too small, or no steady state</p>' : ''}`);
+    ${ls.some((l) => columns.some(([name]) => certainty(l, name, 'unsure'))) ? '<p class="foot">~ no 95 % interval: effective sample size too small, or no steady state</p>' : ''}
+    ${DOUBTS.filter(([unusable]) => ls.some((l) => columns.some(([name]) => { const r = doubtOf(l, figureOf(name)); return r && Boolean(r.unusable) === unusable; }))).map(([, words]) => `<p class="foot">${words}</p>`).join('')}`);
 }
+const DOUBTS = [[true, '✕ not usable: the reason is at the figure'], [false, '? in doubt: the reason is at the figure']];
+/* The figure of a column: "ttft" of 'TTFT p99, ms'. */
+const figureOf = (name) => (name.startsWith('good') ? 'request_goodput' : /^(TTFT|TPOT|ITL|E2EL) /.exec(name)?.[1].toLowerCase());
 /* The 95 % interval of the figure in a column such as 'TTFT p99, ms', or whether the figure has none. */
 const certainty = (l, name, of) => { const [, metric, p] = name.match(/^(TTFT|TPOT|ITL|E2EL) (p\d+)/) || []; return metric && l[metric.toLowerCase()]?.[of][p]; };
 function levelHead(column) {
@@ -167,8 +171,8 @@ function levelHead(column) {
 }
 function levelCell(l, [name, get, show, bar], k, all) {
   if (!k) return `<td><label><input type="radio" name="run${l.run.k}" data-pick="${keyOf(l)}" ${picked(l.run) === l ? 'checked' : ''}>${swatch(loadInk(l), esc(fullName(l)))}</label></td>`;
-  const v = get(l) == null ? '–' : esc(show(get(l))) + (/^(TTFT|TPOT) p99/.test(name) && few(l) ? '<sup>†</sup>' : certainty(l, name, 'unsure') ? '~' : '');
-  const share = get(l) / most(usable(all).map(get), 1e-9), sure = certainty(l, name, 'sure');
+  const v = get(l) == null ? '–' : esc(show(get(l))) + (/^(TTFT|TPOT) p99/.test(name) && few(l) ? '<sup>†</sup>' : certainty(l, name, 'unsure') ? '~' : '') + doubtMark(l, figureOf(name));
+  const share = get(l) / most(all.filter((one) => !isOff(one, figureOf(name))).map(get), 1e-9), sure = certainty(l, name, 'sure');
   const tip = sure?.length ? ` data-tip="${esc(keyed([[`${fullName(l)}, ${name}`, ''], ['95 % interval', between(sure)]]))}"` : '';
-  return bar && get(l) != null && !l.invalid ? `<td class="cellbar"${tip}>${v}<i data-css="width:calc((100% - 20px) * ${share.toFixed(3)});background:${loadInk(l)}"></i></td>` : `<td${tip}>${v}</td>`;
+  return bar && get(l) != null && !isOff(l, figureOf(name)) ? `<td class="cellbar"${tip}>${v}<i data-css="width:calc((100% - 20px) * ${share.toFixed(3)});background:${loadInk(l)}"></i></td>` : `<td${tip}>${v}</td>`;
 }

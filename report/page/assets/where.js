@@ -8,6 +8,11 @@ const stageInk = (name) => ink(`k-${STAGES[name]?.[0] || 'client'}`);
 const partInk = (part) => part.of.slice(1).reduce((colour, name) => mix(colour, stageInk(name), 0.5), stageInk(part.of[0])); // stages that cannot be separated share a mixed colour
 const orderOf = (part) => Object.keys(STAGES).indexOf(part.of[0]) + 0.01 * part.of.length;
 const splitOf = (l) => (state.slowest ? l.s.where?.slowest : l.s.where?.all);
+/* The note on the stages, of all levels shown or of the chosen one, which it then names. */
+function splitNote() {
+  const notes = new Set(levelsShown().filter(splitOf).map((l) => l.s.where.note)), { note } = picked(first()).s.where || {};
+  return note ? `${notes.size > 1 ? `At ${fullName(picked(first()))}: ` : ''}${note}` : 'Stages that cannot be separated are shown together.';
+}
 const BAR = { row: 26, top: 20, left: 150 };
 function barOf(l, i, x) {
   const split = splitOf(l), y = BAR.top + i * BAR.row;
@@ -26,7 +31,7 @@ function whereTimeGoes() {
   const kinds = () => [...new Map([...parts()].sort((p, q) => orderOf(p) - orderOf(q)).map((p) => [partName(p), partInk(p)]))]; // in the order of the bars
   figure('part-charts', {
     name: 'Where the time goes', title: 'Where the time goes', has: () => levelsShown().some((l) => l.s.where?.all.parts?.length),
-    note: () => `Mean time of a request from its due time to its last token${state.slowest ? ', of the slowest 1 %' : ''}. ${esc(picked(first()).s.where?.note || 'Stages that cannot be separated are shown together.')}`,
+    note: () => `Mean time of a request from its due time to its last token${state.slowest ? ', of the slowest 1 %' : ''}. ${esc(splitNote())}`,
     keys: () => each(kinds(), ([name, colour]) => swatch(colour, esc(name))) + seg('', [[false, 'ms'], [true, 'share']], 'share') + (anySlowest() ? seg('', [[false, 'all'], [true, 'slowest 1 %']], 'slowest') : ''),
     say: () => list().map((l) => `${fullName(l)}: ${splitOf(l).parts.map((p) => `${partName(p)} ${time(p.ms)}`).join(', ')}`).join('; '),
     draw(w) {

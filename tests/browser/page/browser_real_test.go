@@ -222,7 +222,7 @@ func checkSteady(p *tab, run outcome.Run) {
 		p.t.Errorf("in balance from %v, want %v", got, w.FromS)
 	}
 	said := eval[string](p, "document.getElementById('level-line').innerText + document.getElementById('behind-table').innerText")
-	for _, want := range []string{fmt.Sprintf("Steady window from %s", eval[string](p, fmt.Sprintf("num(%v)", w.FromS))), "Little’s law"} {
+	for _, want := range []string{fmt.Sprintf("in the steady window from %s", eval[string](p, fmt.Sprintf("num(%v)", w.FromS))), "Little’s law"} {
 		if !strings.Contains(said, want) {
 			p.t.Errorf("the page does not say %q", want)
 		}
@@ -352,7 +352,7 @@ func TestRealPicking(t *testing.T) {
 	if i := eval[int](p, "state.picked[0]"); i != 0 {
 		t.Fatalf("level %d is picked", i)
 	}
-	const title = "document.getElementById('h-level').textContent === 'At %d requests/s'"
+	const title = "document.getElementById('h-level').textContent.startsWith('At %d requests/s')"
 	p.click(chart("Throughput") + " .pick:nth-of-type(3)")
 	p.wait(title, 30)
 	p.do(`document.querySelector('input[data-pick="0:1"]').focus(); document.querySelector('input[data-pick="0:1"]').click()`) // selected in the table

@@ -22,7 +22,7 @@ func TestRealReasonsOfEachLevel(t *testing.T) {
 	run := measured(about, requests(0, 20, 10, 0), requests(1, 120, 20, 0), requests(2, 180, 30, 0))
 	run.Levels[2].Summary.Steady = &metric.SteadyState{WhyNot: metric.LittleIsOff}
 	said := note(open(t, desk, "", run), "Steady window")
-	for _, want := range []string{"None at 10: " + metric.TooShort + ".", "None at 30: " + metric.LittleIsOff + "."} {
+	for _, want := range []string{"At 10: none, because " + metric.TooShort + ".", "At 30: none, because " + metric.LittleIsOff + "."} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the page says %q, want %q", said, want)
 		}
@@ -30,7 +30,7 @@ func TestRealReasonsOfEachLevel(t *testing.T) {
 	for i := range run.Levels {
 		run.Levels[i].Summary.Steady = &metric.SteadyState{WhyNot: metric.LittleIsOff}
 	}
-	if said := note(open(t, desk, "", run), "Steady window"); !strings.Contains(said, "None: "+metric.LittleIsOff+".") {
+	if said := note(open(t, desk, "", run), "Steady window"); !strings.Contains(said, "None, because "+metric.LittleIsOff+".") {
 		t.Errorf("the page says %q", said)
 	}
 }
@@ -46,7 +46,7 @@ func TestRealNoteOnTheStart(t *testing.T) {
 		t.Errorf("the page says %q", said)
 	}
 	run.Levels[0].Summary.Steady.WarmUp.FirstMillis = 800
-	if said := note(open(t, desk, "", run), "First requests"); !strings.Contains(said, "The first requests at 10 were slower: warm up with --num-warmups.") || !strings.Contains(said, "The first requests at 20, 30 were faster than the rest.") {
+	if said := note(open(t, desk, "", run), "First requests"); !strings.Contains(said, "At 10: the first requests were slower: warm up with --num-warmups.") || !strings.Contains(said, "At 20, 30: the first requests were faster than the rest.") {
 		t.Errorf("the page says %q", said)
 	}
 }

@@ -3,6 +3,7 @@
 package page_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -102,5 +103,85 @@ func TestRealSimulatedIsMarked(t *testing.T) {
 	answers := eval[[]string](open(t, desk, "", run, other), "[...document.querySelectorAll('.answer.many')].map((e) => e.innerText)")
 	if len(answers) != 2 || !strings.Contains(answers[0], "SIMULATED") || strings.Contains(answers[1], "SIMULATED") {
 		t.Errorf("two runs: %q", answers)
+	}
+}
+
+// TestRealDoubtsAreAtTheFigure checks that a figure in doubt is marked where it stands, with the reason, that a figure that is
+// not usable has no place on a line, and that the other figures of the level have no mark.
+func TestRealDoubtsAreAtTheFigure(t *testing.T) {
+	run := withVerdicts(metric.Valid, metric.Degraded, metric.Valid)
+	run.Levels[1].Summary.Verdict.Reasons = []metric.Reason{
+		{Code: "late-reads", Severity: metric.Degraded, Unusable: true, Text: "the client read tokens of several steps together", Figures: []string{"itl", "tpot"}},
+		{Code: "ttft-bound", Severity: metric.Degraded, Text: "the first token is uncertain", Figures: []string{"ttft"}},
+	}
+	p := open(t, desk, "#level=20", run)
+	marks := eval[map[string]string](p, `Object.fromEntries(COLUMNS.map(([name], k) => [name, document.querySelectorAll('#levels tr[data-pick="0:1"] td')[[...document.querySelectorAll('#levels th')].findIndex((e) => e.querySelector('[data-sort="' + k + '"]'))]?.querySelector('sup.doubt')?.outerHTML || '']))`)
+	for name, html := range marks {
+		want := map[string]string{"TTFT": "the first token is uncertain", "ITL": "tokens of several steps", "TPOT": "tokens of several steps"}[strings.Split(name, " ")[0]]
+		if want == "" && html != "" || !strings.Contains(html, want) {
+			t.Errorf("%s: %q, want %q", name, html, want)
+		}
+	}
+	if n := eval[int](p, "document.querySelectorAll('#levels tr[data-pick=\"0:0\"] sup.doubt, #levels tr[data-pick=\"0:2\"] sup.doubt').length"); n != 0 {
+		t.Errorf("%d figures of the other levels are marked", n)
+	}
+	for name, want := range map[string]int{"TTFT over load": 0, "Throughput": 0, "TPOT over load": 2} {
+		if n := eval[int](p, fmt.Sprintf("document.querySelectorAll('[data-figure=%q] .cross').length", name)); n != want {
+			t.Errorf("%s has %d crosses, want %d", name, n, want)
+		}
+	}
+	for _, name := range []string{"TTFT", "TPOT", "ITL"} {
+		if n := eval[int](p, fmt.Sprintf("document.querySelectorAll('[data-figure=%q] figcaption sup.doubt').length", name)); n != 1 {
+			t.Errorf("the distribution of %s has %d marks", name, n)
+		}
+	}
+	p.do("choose({ metric: 'tpot', p: 50, limit: 1e6 })")
+	if answer := eval[string](p, "document.getElementById('slo-answer').innerText"); !strings.Contains(answer, "Excluded because INVALID: 20 requests/s") {
+		t.Errorf("an SLO on a figure that is not usable: %q", answer)
+	}
+}
+
+// TestRealNotesAgreeWithTheVerdict checks that the note on the client's pauses is that of the verdict, and names its level.
+func TestRealNotesAgreeWithTheVerdict(t *testing.T) {
+	run := withVerdicts(metric.Valid, metric.Degraded, metric.Valid)
+	for i := range run.Levels {
+		run.Levels[i].Summary.Config.Client = &metric.Client{Pauses: metric.Pauses{LongestMillis: 110, TotalS: 0.1}}
+	}
+	run.Levels[1].Summary.Verdict.Reasons = []metric.Reason{{Code: "client-stalled", Severity: metric.Degraded, Text: "the client was not scheduled for 0.1 s of 3.0 s: give it a core"}}
+	p := open(t, desk, "", run)
+	row := func(name string) string {
+		return eval[string](p, fmt.Sprintf("[...document.querySelectorAll('#behind-table tr')].find((e) => e.innerText.startsWith(%q))?.innerText || ''", name))
+	}
+	if said := row("Longest pause of the client"); !strings.Contains(said, "At 20: the client was not scheduled for 0.1 s of 3.0 s.") {
+		t.Errorf("%q", said)
+	}
+	run.Levels[1].Summary.Verdict = metric.Verdict{Severity: metric.Valid}
+	p = open(t, desk, "", run)
+	if said := row("Longest pause of the client"); !strings.Contains(said, "No pause of the client affects the figures.") {
+		t.Errorf("%q", said)
+	}
+}
+
+// TestRealClosedLoopHasNoSendRate checks that the page shows a send rate for open loops only.
+func TestRealClosedLoopHasNoSendRate(t *testing.T) {
+	run := measured(about, levels()...)
+	heads := "[...document.querySelectorAll('#levels th')].map((e) => e.innerText).join() + document.getElementById('behind-table').innerText"
+	if said := eval[string](open(t, desk, "", run), heads); !strings.Contains(said, "sent,") || !strings.Contains(said, "Request rate configured / sent") {
+		t.Errorf("an open loop: %q", said)
+	}
+	for i := range run.Levels {
+		l := &run.Levels[i]
+		l.Name, l.Rate, l.Concurrency = fmt.Sprintf("--max-concurrency %d", 8*(i+1)), 0, 8*(i+1)
+	}
+	if said := eval[string](open(t, desk, "", run), heads); strings.Contains(said, "sent,") || strings.Contains(said, "/ sent") {
+		t.Errorf("a closed loop: %q", said)
+	}
+}
+
+// TestRealTwoRatesHaveTwoNames checks that the rate of the steady window is not called like the rate of the whole level.
+func TestRealTwoRatesHaveTwoNames(t *testing.T) {
+	p := open(t, desk, "", measured(about, levels()...))
+	if line := eval[string](p, "document.getElementById('level-line').innerText"); !strings.Contains(line, "requests/s served over the whole level") || !strings.Contains(line, "Without start and end, in the steady window from") {
+		t.Errorf("%q", line)
 	}
 }
