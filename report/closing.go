@@ -65,8 +65,8 @@ const mostDoubts = 3
 
 // Doubts returns the reasons not to trust levels, each reason once. The worst
 // come first. Equal severities are in the order of the rules, in which an interrupted
-// run comes before noise.
-func Doubts(levels []outcome.Level) []string {
+// run comes before noise. word precedes the names of the levels.
+func Doubts(word string, levels []outcome.Level) []string {
 	type doubt struct {
 		reason metric.Reason
 		at     []string
@@ -95,7 +95,7 @@ func Doubts(levels []outcome.Level) []string {
 		}
 		at := ""
 		if text := strings.Join(nonEmpty(d.at...), ", "); text != "" {
-			at = " at " + text
+			at = " at " + strings.TrimSpace(word+" "+text)
 		}
 		out = append(out, fmt.Sprintf("%s%s: %s.", d.reason.Severity, at, d.reason.Text))
 	}

@@ -18,7 +18,7 @@ func TestReasonsAreInTheOrderOfTheRules(t *testing.T) {
 		}
 		return l
 	}
-	got := Doubts([]outcome.Level{
+	got := Doubts("", []outcome.Level{
 		level("1", metric.Degraded, "lag-p99", "drift", "fewer-agents"),
 		level("2", metric.Degraded, "interrupted", "drift"),
 		level("3", metric.Invalid, "rate"),

@@ -57,7 +57,7 @@ func (p *printer) curveScreen(run *outcome.Run, r *Report) {
 		}
 		p.line("")
 	}
-	for _, text := range slices.Concat(Closing(run), Doubts(run.Levels)) {
+	for _, text := range slices.Concat(Closing(run), Doubts("", run.Levels)) {
 		p.wrapped("", safe(text), "")
 	}
 	p.notes(slices.DeleteFunc(slices.Clone(run.Notes), outcome.IsLimit)) // the conclusion contains it

@@ -59,7 +59,7 @@ func (w heldWriter) Write(p []byte) (int, error) {
 	note := c.note
 	c.mu.Unlock()
 	if w.noted {
-		for line := range strings.Lines(string(p)) {
+		for line := range strings.SplitSeq(unwrap(string(p)), "\n") {
 			if line = strings.TrimSpace(line); line != "" {
 				note(line)
 			}

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,9 +12,8 @@ import (
 	"github.com/tacho-bench/tacho/plan"
 )
 
-// exampleRates are limits in requests per second for which find prints its usual time,
-// because the limit of the server is unknown.
-var exampleRates = []float64{1, 10, 100}
+// exampleRate is the limit for which find prints its usual time, because the limit of the server is unknown.
+const exampleRate = 10
 
 // searchEstimate describes the usual number of probes and the usual time of a search. It
 // returns an empty string for a search in virtual time, which takes less.
@@ -23,30 +21,19 @@ func searchEstimate(s *search.Search, p *plan.Plan) string {
 	if p.Virtual {
 		return ""
 	}
-	rates := exampleRates
+	rate := float64(exampleRate)
 	if s.Kind == search.Rate {
-		rates = slices.DeleteFunc(slices.Clone(rates), func(rate float64) bool { return rate < s.From || s.To > 0 && rate > s.To })
-		if len(rates) == 0 {
-			rates = slices.DeleteFunc([]float64{s.From, s.To}, func(rate float64) bool { return rate == 0 })
+		rate = max(rate, s.From)
+		if s.To > 0 {
+			rate = min(rate, s.To)
 		}
 	}
-	var steps search.Estimate
-	var times []string
-	for _, rate := range rates {
-		steps = s.Estimate(rate)
-		times = append(times, span(steps))
-	}
-	if s.Budget > 0 && len(slices.Compact(slices.Clone(times))) == 1 {
-		return fmt.Sprintf("Usually %d to %d probes, in %s (--budget).", steps.MinSteps, steps.MaxSteps, times[0])
-	}
-	for i := range times {
-		times[i] += " at a limit of " + metric.Brief(rates[i]) + " req/s"
-	}
-	bound := "--budget bounds the time."
+	e := s.Estimate(rate)
+	probes := fmt.Sprintf("Usually %d to %d probes", e.MinSteps, e.MaxSteps)
 	if s.Budget > 0 {
-		bound = "--budget bounds the time to " + shortDuration(s.Budget) + "."
+		return probes + ", in at most " + shortDuration(s.Budget) + " (--budget)."
 	}
-	return fmt.Sprintf("Usually %d to %d probes. Usual time: %s. %s", steps.MinSteps, steps.MaxSteps, strings.Join(times, ", "), bound)
+	return fmt.Sprintf("%s, in %s if the limit is %s req/s; a faster server takes less time. --budget 5m would end the search after 5 minutes.", probes, span(e), metric.Brief(rate))
 }
 
 // sweepEstimate describes the number of levels and the usual time of a sweep, or returns

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"strconv"
@@ -84,7 +85,7 @@ rejected, because each probe ends when its result is certain.`,
 	fs.Float64Var(&f.from, "from", 0, "initial load (default: concurrency 1)")
 	fs.Float64Var(&f.to, "to", 0, "maximum load (default: unlimited)")
 	fs.StringVar(&f.within, "within", "5%", "precision of the limit")
-	fs.DurationVar(&f.budget, "budget", 0, "maximum time for all probes, such as 10m; --dry-run prints the usual time (default: the time of 6,500 requests at the limit, or three times that without a result)")
+	fs.DurationVar(&f.budget, "budget", 0, "maximum time for all probes, such as 5m; --dry-run prints the usual time (default: the time of 6,500 requests at the limit, or three times that without a result)")
 	f.bind(fs, "print the plan without sending requests")
 	bind(fs, &p)
 	fs.Lookup("max-concurrency").Usage = "maximum requests in flight"
@@ -317,7 +318,7 @@ func (f *finding) line(r search.Result) string {
 	case search.Undecided:
 		verdict += " on " + r.Why
 	case search.Void:
-		verdict += ", not counted because " + r.Why + ","
+		verdict += ", because " + r.Why + ","
 	}
 	return fmt.Sprintf("Probe %d, %s: %s after %d requests in %.0f s (%s)", r.Number+1, at, verdict, r.Requests, r.Took.Seconds(), strings.Join(f.values(r), ", "))
 }
@@ -344,10 +345,10 @@ func (f *finding) conclude(ctx context.Context, err error) error {
 	f.Note(f.Keep.Limit(limit))
 	f.answer = func() error { return f.show(&limit) }
 	err = f.benchRun.conclude(ctx, err)
-	if !limit.Decided && f.search.Left() == 0 && err == nil {
+	var exit *exitError
+	if !limit.Decided && !f.allVoid() && (err == nil || errors.As(err, &exit) && exit.code == exitInvalid) {
 		f.say("Next, give the search more time: add --budget " + shortDuration((2*f.spent()).Truncate(halfMinute)+halfMinute))
 	}
-	var exit *exitError
 	switch {
 	case errors.As(err, &exit) && exit.code == exitInvalid && !f.allVoid() && f.Runner.Plan.FailIf == "":
 		err = nil // unusable probes were not counted
@@ -374,11 +375,20 @@ func (f *finding) show(l *search.Limit) error {
 	}
 	text := f.legend(l)
 	text = append(text, f.curves(l)...)
-	for _, sentence := range slices.Concat(conclusion.Of(&f.Outcome).Text, report.Doubts(f.Outcome.Levels)) {
+	for _, sentence := range slices.Concat(conclusion.Of(&f.Outcome).Text, report.Doubts("probe", f.numbered())) {
 		text = append(text, termtext.Wrap(sentence, f.env.wrapAt())...)
 	}
 	_, err := fmt.Fprintln(f.env.Stdout, strings.Join(text, "\n"))
 	return err
+}
+
+// numbered returns the levels with the numbers of their probes as names.
+func (f *finding) numbered() []outcome.Level {
+	levels := slices.Clone(f.Outcome.Levels)
+	for i := range levels {
+		levels[i].Value = strconv.Itoa(i + 1)
+	}
+	return levels
 }
 
 // legend explains the verdicts on probes that are not plain.
@@ -389,7 +399,7 @@ func (f *finding) legend(l *search.Limit) (out []string) {
 	}{
 		{search.Overrun, "the server did not keep up, so requests queued"},
 		{search.Undecided, "too close to the limit to tell in this time"},
-		{search.Void, "not counted, because the verdict on the probe is INVALID"},
+		{search.Void, "the verdict on the probe is INVALID"},
 	} {
 		if slices.ContainsFunc(l.Probes, func(p search.Tried) bool { return p.Verdict == e.verdict.String() }) {
 			out = append(out, termtext.Wrap(e.verdict.String()+": "+e.text, f.env.wrapAt())...)
@@ -435,24 +445,52 @@ func (f *finding) allVoid() bool {
 	return !slices.ContainsFunc(f.search.Results, func(r search.Result) bool { return r.Verdict != search.Void })
 }
 
-// table prints one line per probe.
+// table prints one line per probe. If it is wider than the terminal, it leaves out the effort of the probes.
 func (f *finding) table(l *search.Limit) error {
-	w := tabwriter.NewWriter(f.env.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	head := []string{"probe", l.Kind.Unit(), "requests", "seconds", "served/s"}
+	effort := []string{"requests", "seconds", "served/s"}
+	for {
+		text := f.tableWith(l, effort)
+		head, _, _ := strings.Cut(text, "\n")
+		if len(effort) == 0 || !f.env.Terminal || termtext.Width(head) <= f.env.Width() {
+			_, err := io.WriteString(f.env.Stdout, text)
+			return err
+		}
+		effort = effort[1:]
+	}
+}
+
+// tableWith returns the table with some of the columns on the effort of a probe.
+func (f *finding) tableWith(l *search.Limit, effort []string) string {
+	var out strings.Builder
+	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	head := []string{"probe", l.Kind.Unit()}
+	for _, name := range []string{"requests", "seconds", "served/s"} {
+		if slices.Contains(effort, name) {
+			head = append(head, name)
+		}
+	}
 	for _, g := range f.search.Goals {
 		head = append(head, g.Words())
 	}
-	_, _ = fmt.Fprintln(w, strings.Join(append(head, "verdict", ""), "\t")) // Flush returns the error
+	_, _ = fmt.Fprintln(w, strings.Join(append(head, "verdict", ""), "\t")) // a strings.Builder has no errors
 	for i, p := range l.Probes {
 		load := metric.Brief(p.Load)
 		if p.Alone {
 			load = "alone"
 		}
-		row := []string{strconv.Itoa(i + 1), load, strconv.Itoa(p.Requests), metric.Brief(p.Seconds), metric.Brief(p.Served)}
+		row := []string{strconv.Itoa(i + 1), load}
+		for _, cell := range []struct{ name, text string }{
+			{"requests", strconv.Itoa(p.Requests)}, {"seconds", metric.Brief(p.Seconds)}, {"served/s", metric.Brief(p.Served)},
+		} {
+			if slices.Contains(effort, cell.name) {
+				row = append(row, cell.text)
+			}
+		}
 		for k, g := range f.search.Goals {
 			row = append(row, g.Show(p.Values[k]))
 		}
 		_, _ = fmt.Fprintln(w, strings.Join(append(row, p.Verdict, ""), "\t"))
 	}
-	return w.Flush()
+	_ = w.Flush()
+	return out.String()
 }

@@ -171,9 +171,7 @@ func (p *progress) plan(r *run.Runner) live.Level {
 	l.Number = p.count
 	switch {
 	case p.budget > 0:
-		l.AtMost, l.Seconds = true, p.budget.Seconds()
-		planned, _ := l.Planned()
-		l.LaterS = new(max(p.budget.Seconds()-planned, 0))
+		l.Probe, l.AtMost, l.Seconds = true, true, p.budget.Seconds()
 	case p.settings > 1 && l.Of > 0:
 		l.LaterS = laterSettings(l.LaterS, r.Watched(0).LaterS, p.settings-p.setting)
 		l.Of *= p.settings
@@ -314,7 +312,7 @@ func (p *progress) end(l *outcome.Level) {
 	case plan.JSONProgress:
 		p.say(nil)
 	case plan.PlainProgress:
-		if s := p.board.Snapshot(); s.Level.Of != 1 {
+		if s := p.board.Snapshot(); s.Level.Of != 1 && !s.Level.Probe { // a search prints its own line of each probe
 			_, _ = fmt.Fprintln(p.env.Stderr, view.PastLine(&s.Past[len(s.Past)-1])) // errors of stderr are ignored
 		}
 	}

@@ -85,6 +85,9 @@ func wrapLines(text string, wide int) string {
 	return b.String()
 }
 
+// unwrap joins the lines that wrapLines broke.
+func unwrap(text string) string { return strings.ReplaceAll(text, "\n  ", " ") }
+
 // print prints a report. Binary formats bypass the screen, which would escape
 // them, and are never printed to a terminal.
 func (e *Env) print(f report.Format, r *report.Report) error {

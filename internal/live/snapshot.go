@@ -51,10 +51,19 @@ type Level struct {
 	Sessions    int      `json:"sessions,omitempty"`           // requests or conversations; 0 means until Seconds
 	Seconds     float64  `json:"max_seconds,omitempty"`        // 0 means until all sessions are sent
 	LaterS      *float64 `json:"later_s,omitempty"`            // duration of the later levels, if known
+	Probe       bool     `json:"probe,omitempty"`              // of a search, for which Seconds is what is left of the budget
 	AtMost      bool     `json:"at_most,omitempty"`            // Of, Sessions and LaterS are upper bounds, as in a search
 	Predicted   bool     `json:"predicted,omitempty"`          // computed in virtual time
 
 	Config metric.Config `json:"-"` // input of the verdict
+}
+
+// Word returns what the user calls the level.
+func (l *Level) Word() string {
+	if l.Probe {
+		return "probe"
+	}
+	return "level"
 }
 
 // Planned returns how long requests are sent, if the plan determines it.

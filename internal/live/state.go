@@ -217,7 +217,12 @@ func (s *Snapshot) progress() {
 	case l.Sessions > 0 && s.Now.ServedPerS > 0:
 		s.LeftS = new(waiting / s.Now.ServedPerS)
 	}
-	if s.LeftS != nil && l.LaterS != nil {
+	switch {
+	case s.LeftS == nil:
+	case l.Probe:
+		s.RunLeftS = new(max(l.Seconds-s.AtS, 0))
+		s.LeftS = new(min(*s.LeftS, *s.RunLeftS))
+	case l.LaterS != nil:
 		s.RunLeftS = new(*s.LeftS + *l.LaterS)
 	}
 }

@@ -69,7 +69,7 @@ const (
 	Void    // the probe is invalid
 )
 
-var verdictNames = [...]string{"undecided", "holds", "misses", "overrun", "void"}
+var verdictNames = [...]string{"undecided", "holds", "misses", "overloaded", "excluded"}
 
 func (v Verdict) String() string { return verdictNames[v] }
 

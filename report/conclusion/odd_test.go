@@ -74,7 +74,7 @@ func TestSentencesOfOddNumbers(t *testing.T) {
 func everySentence(t *testing.T, r, other *outcome.Run) []string {
 	t.Helper()
 	c := conclusion.Of(r)
-	text := slices.Concat(c.Text, report.Closing(r), report.Doubts(r.Levels), []string{c.Untried, c.Goal, breakWords(c.Breaks), conclusion.Limit(r.Levels), conclusion.LoadOf(r.Levels), c.Headline.Sentence})
+	text := slices.Concat(c.Text, report.Closing(r), report.Doubts("", r.Levels), []string{c.Untried, c.Goal, breakWords(c.Breaks), conclusion.Limit(r.Levels), conclusion.LoadOf(r.Levels), c.Headline.Sentence})
 	for _, n := range c.Headline.Numbers() {
 		text = append(text, n.Value)
 	}

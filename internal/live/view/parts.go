@@ -179,7 +179,8 @@ func (f *frame) levels(n int) {
 	if room := n - 1; len(past) > room {
 		past = past[len(past)-room:]
 	}
-	wide, rest := len("level"), len("  DEGRADED")
+	word := f.at.Level.Word()
+	wide, rest := len(word), len("  DEGRADED")
 	for i := range past {
 		wide = max(wide, termtext.Width(printable(rowName(&past[i].Level))))
 	}
@@ -187,7 +188,7 @@ func (f *frame) levels(n int) {
 		rest += c.wide
 	}
 	wide = min(wide, max(f.Wide-2*margin-rest, 8))
-	head := f.line().Add(termtext.Plain, "level").To(margin + wide + 1)
+	head := f.line().Add(termtext.Plain, word).To(margin + wide + 1)
 	for _, c := range levelColumns {
 		head.Add(termtext.Plain, fmt.Sprintf("%*s", c.wide, c.name))
 	}

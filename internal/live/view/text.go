@@ -161,7 +161,7 @@ func clock(seconds float64) string {
 // Line renders a snapshot as one line of a log.
 func Line(at *live.Snapshot) string {
 	l, now := &at.Level, &at.Now
-	head := fmt.Sprintf("Level %d", l.Number)
+	head := fmt.Sprintf("%s %d", strings.ToUpper(l.Word()[:1])+l.Word()[1:], l.Number)
 	if l.Of >= l.Number { // the number of levels of a search is unknown
 		head += fmt.Sprintf(" of %d", l.Of)
 	}

@@ -120,7 +120,7 @@ func (f *frame) blank() {
 // head shows the target, the load and the progress.
 func (f *frame) head() {
 	l := &f.at.Level
-	number := fmt.Sprintf("level %d", l.Number)
+	number := fmt.Sprintf("%s %d", l.Word(), l.Number)
 	if l.Of >= l.Number {
 		word := " of "
 		if l.AtMost {
@@ -175,12 +175,16 @@ func (f *frame) progress() {
 	case s.Draining():
 		text += ", waiting for the last answers"
 	case s.LeftS != nil && laterLevels:
-		text += ", level " + most + clock(*s.LeftS) + " left"
+		text += ", " + s.Level.Word() + " " + most + clock(*s.LeftS) + " left"
 	case s.LeftS != nil:
 		text += ", " + most + clock(*s.LeftS) + " left"
 	}
 	if laterLevels {
-		text += ", run " + most + clock(*s.RunLeftS) + " left"
+		if s.Level.Probe {
+			text += ", search " + most + clock(*s.RunLeftS) + " left"
+		} else {
+			text += ", run " + most + clock(*s.RunLeftS) + " left"
+		}
 	}
 	l := f.line()
 	if room := min(f.Wide-2*margin-wide, 100); s.Share != nil && room >= 8 {
