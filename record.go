@@ -65,6 +65,9 @@ func (r *Record) AnswerTokens() int {
 	said, all := 0, 0
 	for _, e := range r.Events {
 		n := max(int(e.Tokens), 1)
+		if e.Kind == NoText {
+			n = 0
+		}
 		all += n
 		if e.Kind == Content {
 			said += n
@@ -199,6 +202,7 @@ const (
 	Content TokenKind = iota
 	Reasoning
 	ToolCall
+	NoText // without text, token ids, log probabilities or a count: half a character, but possibly no token
 )
 
 // Clock is the source of a timeline's arrival timestamps.

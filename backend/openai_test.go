@@ -64,7 +64,7 @@ func TestOpenAIStreams(t *testing.T) {
 		},
 		{
 			"a token without text counts during the answer", events(role, content("a", ""), content("", ""), content("é", ""), `{"choices":[{"delta":{"content":""},"finish_reason":"length"}]}`, done),
-			[]event{{}, {}, {}},
+			[]event{{}, {Kind: tacho.NoText}, {}},
 			"aé", 3, tacho.FromEvents, nil, "",
 		},
 		{

@@ -35,7 +35,6 @@ type chunk struct {
 	end    bool   // the stream is complete
 	finish []byte // finish reason, empty if not finished
 	blank  bool   // the event carries an empty text next to the finish reason
-	empty  bool   // a token event without text, token ids, log probabilities or a count: possibly without a token
 
 	counted bool // usage is set
 	usage   tacho.Usage
@@ -271,11 +270,16 @@ func (r *reader) account(c *chunk) {
 var badFinish = map[string]bool{"error": true, "abort": true, "parse_error": true}
 
 // token adds an event to the record. An empty event before the first text goes to Opening: it may be half a character,
-// but also the announcement of an answer or a heartbeat, and no count of one answer distinguishes them.
+// but also the announcement of an answer or a heartbeat, and no count of one answer distinguishes them. Later, it is no
+// token if the server says how many tokens its events have.
 func (r *reader) token(c *chunk, at transport.Read) {
-	events, opening := &r.rec.Events, c.empty && len(r.rec.Events) == 0
-	if opening {
+	events, opening := &r.rec.Events, c.kind == tacho.NoText && len(r.rec.Events) == 0
+	switch last := len(r.rec.Events) - 1; {
+	case opening:
 		events = &r.rec.Opening
+	case c.kind == tacho.NoText && r.rec.Events[last].Tokens > 0:
+		r.nonToken(at)
+		return
 	}
 	if len(r.rec.Opening)+len(r.rec.Events) == limit.Events {
 		r.bound = limit.Count("events with tokens", limit.Events)

@@ -295,7 +295,7 @@ func TestPreemptionIsNotAClockStep(t *testing.T) {
 }
 
 // An event without text, token ids, log probabilities or a count before the first text is never the first token,
-// whatever the server counts. It stays in the record.
+// whatever the server counts. It stays in the record. The live view does not take it for a token either.
 func TestEmptyFirstEvent(t *testing.T) {
 	const (
 		empty  = `{"choices":[{"text":""}]}`
@@ -305,7 +305,7 @@ func TestEmptyFirstEvent(t *testing.T) {
 		beat   = `{"choices":[{"delta":{"content":""}}]}`
 		id     = `{"choices":[{"text":"","token_ids":[5]}]}`
 		logged = `{"choices":[{"text":"","logprobs":{"tokens":["\u00e2"],"token_logprobs":[-0.5]}}]}`
-		chat   = `{"choices":[{"delta":{"content":""},"logprobs":{"content":[{"token":"a","logprob":-0.5}]}}]}`
+		talk   = `{"choices":[{"delta":{"content":""},"logprobs":{"content":[{"token":"a","logprob":-0.5}]}}]}`
 		none   = `{"choices":[{"delta":{"content":""},"logprobs":{"content":[]}}]}`
 		stop   = `{"choices":[{"text":"","finish_reason":"stop"}]}`
 		apart  = `{"choices":[{"delta":{},"finish_reason":"stop"}]}`
@@ -330,9 +330,11 @@ func TestEmptyFirstEvent(t *testing.T) {
 		"a count of 0":                     {[]string{empty, token, token, usage(0)}, 1, 2, 1},
 		"several in an event":              {[]string{empty, token, token, usage(8)}, 1, 2, 1},
 		"during the answer":                {[]string{token, empty, token, usage(3)}, 0, 3, 0},
+		"a heartbeat between token ids":    {[]string{id, empty, id, usage(2)}, 0, 2, 0},
+		"a heartbeat between counts":       {[]string{counted("a", 1), counted("", 1), counted("a", 2)}, 0, 2, 0},
 		"token ids":                        {[]string{id, token, usage(2)}, 0, 2, 0},
 		"log probabilities":                {[]string{logged, token, usage(2)}, 0, 2, 0},
-		"log probabilities, chat":          {[]string{chat, delta, usage(2)}, 0, 2, 0},
+		"log probabilities, chat":          {[]string{talk, delta, usage(2)}, 0, 2, 0},
 		"no log probabilities":             {[]string{none, delta, usage(2)}, 1, 1, 1},
 		"a count in each event":            {[]string{counted("", 1), counted("a", 2)}, 0, 2, 0},
 		"a count in each event, announced": {[]string{counted("", 0), counted("a", 1), counted("a", 2)}, 1, 2, 1},
@@ -348,8 +350,15 @@ func TestEmptyFirstEvent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := testReader(vllm)
+			shown, sent := -1, int64(0)
+			live := liveCounter{marks: slices.Concat(vllm.tokenMarks, openAIChat.tokenMarks), sent: &sent, tell: func(_ int, first bool, after time.Duration) {
+				if first {
+					shown = int(after) - 1
+				}
+			}}
 			for i, payload := range tc.stream {
 				payload = "data: " + payload + "\n\n"
+				live.feed([]byte(payload), int64(i+1))
 				if err := r.Consume([]byte(payload), []transport.Read{{End: len(payload), At: int64(i), Recv: uint32(i)}}); err != nil {
 					t.Fatal(err)
 				}
@@ -358,6 +367,13 @@ func TestEmptyFirstEvent(t *testing.T) {
 			rec := r.rec
 			if int(rec.First()) != tc.first || len(rec.Events) != tc.events || len(rec.Opening) != tc.opening {
 				t.Errorf("first token in event %d, %d token events, %d before: want %d, %d, %d", rec.First(), len(rec.Events), len(rec.Opening), tc.first, tc.events, tc.opening)
+			}
+			want := tc.first
+			if want >= 0 && (want == len(tc.stream) || !strings.Contains(tc.stream[want], `"a"}`)) {
+				want = slices.IndexFunc(tc.stream, func(s string) bool { return strings.Contains(s, `"a"}`) }) // the live view needs text
+			}
+			if shown != want {
+				t.Errorf("the live view has the first token in event %d, want %d", shown, want)
 			}
 		})
 	}

@@ -106,6 +106,56 @@ func (o *opened) summary(s *Summary) *Opening {
 // UncertainShare returns the largest error of the p99 or of 99 % of the values, which is off, as a share of the p99.
 func (s *Stats) UncertainShare(off float64) float64 { return uncertain(s, off) }
 
+// NoText counts token events without text, token ids, log probabilities or a count, after the first text of an answer. They
+// may be half characters or heartbeats of a gateway.
+type NoText struct {
+	Events  int `json:"events"`
+	Answers int `json:"answers"` // answers with such events
+	Unequal int `json:"unequal"` // answers with another number of tokens than of token events, or with events before the first text
+}
+
+func (n *NoText) add(r *tacho.Record) {
+	events, tokens := 0, 0
+	for i := range r.Events {
+		tokens += max(int(r.Events[i].Tokens), 1)
+		if r.Events[i].Kind == tacho.NoText {
+			events++
+		}
+	}
+	if events == 0 {
+		return
+	}
+	n.Events, n.Answers = n.Events+events, n.Answers+1
+	if r.OutputFrom == tacho.FromEvents || tokens != r.Output || len(r.Opening) > 0 {
+		n.Unequal++
+	}
+}
+
+// unequalShare is the share of answers with other counts up to which events without text are tokens. The count of
+// one answer may be equal by coincidence, if an event has two tokens, but not the counts of all answers. If such events
+// come before the first text too, something sends them that are no tokens.
+const unequalShare = 0.01
+
+// textRules check whether events without text are tokens.
+var textRules = []Rule{openingRule, noTextRule}
+
+var noTextRule = Rule{
+	Code: "no-text", Unit: "share", Note: never, Degraded: maxUncertain, Invalid: never,
+	Figures: gapFigures,
+	Action:  "set --return-token-ids (vLLM)",
+	Doc:     fmt.Sprintf("token events without text, token ids, log probabilities or a count after the first text / all token events, if the number of tokens differs from the number of token events, or such events also come before the first text, in more than %g %% of the answers with such events. They may be half characters or heartbeats", 100*unequalShare),
+	value: func(s *Summary) (float64, bool) {
+		n := &s.Tokens.NoText
+		if float64(n.Unequal) <= unequalShare*float64(n.Answers) {
+			return 0, false
+		}
+		return ratio(n.Events, s.Events)
+	},
+	text: func(_ *Summary, v float64) string {
+		return fmt.Sprintf("%s of events have no text and may be heartbeats instead of tokens, so ITL is uncertain", Percent(v))
+	},
+}
+
 // openingRule checks whether the first tokens are known.
 var openingRule = Rule{
 	Code: "first-token", Unit: "share", Note: 0.005, Degraded: maxUncertain, Invalid: never,

@@ -127,3 +127,52 @@ func TestFirstTokenOfVLLM(t *testing.T) {
 		}
 	}
 }
+
+// An event without text is a token if the counts of all answers say so. The count of one answer may be equal by
+// coincidence.
+func TestNoText(t *testing.T) {
+	answer := func(counted, empty, ids int) func() *tacho.Record {
+		return func() *tacho.Record {
+			r := announced(11, counted)
+			r.Output, r.OutputFrom = counted, tacho.FromUsage
+			if counted == 0 {
+				r.Output, r.OutputFrom = 11, tacho.FromEvents
+			}
+			for i := range empty {
+				r.Events[2*i+1].Kind = tacho.NoText
+			}
+			for i := range r.Events {
+				r.Events[i].Tokens = int16(ids)
+			}
+			return r
+		}
+	}
+	for name, c := range map[string]struct {
+		records []*tacho.Record
+		want    bool
+	}{
+		"no such event":            {times(200, answer(12, 0, 0)), false},
+		"half characters":          {times(200, answer(11, 2, 0)), false},
+		"one end that is no event": {append(times(199, answer(11, 2, 0)), answer(12, 2, 0)()), false},
+		"in one of 200":            {append(times(199, answer(11, 0, 0)), answer(12, 1, 0)()), false},
+		"pairs in some":            {append(times(190, answer(11, 2, 0)), times(10, answer(12, 2, 0))...), true},
+		"heartbeats and pairs":     {times(200, answer(15, 2, 0)), true},
+		"heartbeats":               {times(200, answer(9, 2, 0)), true},
+		"heartbeats before, a coincidence": {times(200, func() *tacho.Record {
+			r := answer(11, 2, 0)()
+			r.Opening = tacho.Events{{At: 20 * time.Millisecond}}
+			return r
+		}), true},
+		"no count":                   {times(200, answer(0, 2, 0)), true},
+		"pairs with their counts":    {times(200, answer(22, 0, 2)), false},
+		"half characters and counts": {times(200, answer(22, 2, 2)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, s := range inEveryOrder(t, c.records, DefaultConfig()) {
+				if reason, found := noTextRule.ask(&s); found != c.want {
+					t.Errorf("%+v: %+v, want %v", s.Tokens.NoText, reason, c.want)
+				}
+			}
+		})
+	}
+}

@@ -206,6 +206,7 @@ func (t *Tokens) addRecord(r *tacho.Record) {
 	t.countedBy(r.OutputFrom, 1)
 	t.checkPrompt(r)
 	t.checkOutput(r)
+	t.NoText.add(r)
 	if r.Usage != nil {
 		t.add(&t.Cached, r.Usage.Cached)
 		t.add(&t.Reasoning, r.Usage.Reasoning)
@@ -259,6 +260,9 @@ func (t *Tokens) merge(o *Tokens) {
 		{&t.Long, o.Long},
 		{&t.MoreEvents, o.MoreEvents},
 		{&t.SurplusEvents, o.SurplusEvents},
+		{&t.NoText.Events, o.NoText.Events},
+		{&t.NoText.Answers, o.NoText.Answers},
+		{&t.NoText.Unequal, o.NoText.Unequal},
 		{&t.Prompt.Requests, o.Prompt.Requests},
 		{&t.Prompt.Differ, o.Prompt.Differ},
 		{&t.Prompt.Asked, o.Prompt.Asked},

@@ -90,6 +90,8 @@ type Tokens struct {
 
 	SurplusEvents int `json:"surplus_events"` // token events beyond the output tokens of these requests
 
+	NoText NoText `json:"no_text,omitzero"`
+
 	Saturated bool `json:"saturated,omitempty"` // a sum was above any plausible number and was limited
 }
 

@@ -251,6 +251,15 @@ var verdictCases = []struct {
 	{"answers that are announced", func(s *metric.Summary) {
 		s.Opening = &metric.Opening{Answers: 98, OffMillis: 50.2, OffShare: 0.99}
 	}, "first-token DEGRADED"},
+	{"half characters, all counted", func(s *metric.Summary) {
+		s.Tokens.NoText = metric.NoText{Events: 10_000, Answers: 1000, Unequal: 10}
+	}, ""},
+	{"half characters or heartbeats", func(s *metric.Summary) {
+		s.Tokens.NoText = metric.NoText{Events: 2001, Answers: 1000, Unequal: 11}
+	}, "no-text DEGRADED"},
+	{"few half characters or heartbeats", func(s *metric.Summary) {
+		s.Tokens.NoText = metric.NoText{Events: 2000, Answers: 1000, Unequal: 1000}
+	}, ""},
 	{"some answers came whole", func(s *metric.Summary) { s.Buffering = held(6) }, "buffered DEGRADED"},
 	{"a proxy that buffers", func(s *metric.Summary) {
 		s.Buffering = held(100)

@@ -307,7 +307,7 @@ func (r *Report) tokenTable() table {
 	known := func(name string, of func(token) float64) source[token] {
 		return number(name, func(t token) *float64 { v := of(t); return &v })
 	}
-	kinds := []string{"content", "reasoning", "tool call"}
+	kinds := []string{"content", "reasoning", "tool call", "no text"}
 	sources := append(identity(func(t token) levelRow { return t.levelRow }), verdictColumn(func(t token) levelRow { return t.levelRow }),
 		count("session", func(t token) int { return int(t.Session) }),
 		count("turn", func(t token) int { return t.Turn }),
