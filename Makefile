@@ -345,7 +345,7 @@ FROM ?= 20000
 .PHONY: test-compare
 test-compare:
 	PAIRS=$(PAIRS) FROM=$(FROM) ROW='$(ROW)' go test ./internal/cli -run TestCompareTable -count 1 -timeout 2h -v
-	TRIES=$(PAIRS) go test ./internal/compare -run 'TestPower|TestFailuresAreCompared' -count 1 -timeout 30m -v
+	TRIES=$(PAIRS) go test ./internal/compare -run 'TestPower|TestFailuresAreCompared|TestGateNeeds' -count 1 -timeout 30m -v
 
 ## test-hostile: every kind of malformed answer with every backend, in open and closed loop (half an hour; HOSTILE='^vllm/' for some)
 .PHONY: test-hostile

@@ -43,7 +43,7 @@ func letter(i int) string {
 	return strconv.Itoa(i + 1)
 }
 
-// comparisonText shows each side beside the first. A comparison of one level is one
+// comparisonText shows each side beside the first, and the answer last. A comparison of one level is one
 // table of quantities. A comparison of several levels is one table of levels per
 // quantity.
 func comparisonText(w io.Writer, c *compare.Comparison) error {
@@ -57,21 +57,60 @@ func comparisonText(w io.Writer, c *compare.Comparison) error {
 			fmt.Fprintln(out, wrap("- "+safe(text), "  "))
 		}
 	}
-	for _, text := range answers(c) {
-		fmt.Fprintln(out, wrap(text, "  "))
-	}
 	for _, warning := range c.Warnings {
 		fmt.Fprintf(out, "%s\n", wrap("! "+safe(warning), "  "))
 	}
 	if options := levelOptions(c); len(options) > 1 {
 		fmt.Fprintf(out, "Levels by %s.\n", safe(strings.Join(options, ", ")))
 	}
-	writeTables(out, comparisonTables(c))
+	tables, omitted := differing(c, comparisonTables(c))
+	writeTables(out, tables)
 	for _, line := range unmatchedLevels(c) {
 		fmt.Fprintf(out, "\n%s\n", wrap(safe(line), "  "))
 	}
-	fmt.Fprintf(out, "\n%s\n", wrap(legend(c), ""))
+	fmt.Fprintf(out, "\n%s\n", wrap(strings.TrimSpace(legend(c)+" "+omitted), ""))
+	for _, text := range answers(c) {
+		fmt.Fprintln(out, wrap(text, "  "))
+	}
 	return written(w, out)
+}
+
+// differing puts the lines with a difference first. Of several levels, the other lines are left out
+// unless the user asks for them or nothing was tested.
+func differing(c *compare.Comparison, tables []comparisonTable) (out []comparisonTable, omitted string) {
+	short := len(c.Levels) > 1 && !c.Verbose && tests(c) > 0
+	rows := 0
+	for _, t := range tables {
+		if len(c.Levels) > 1 && !short {
+			out = append(out, t) // the order of the levels
+			continue
+		}
+		differs := func(l comparisonLine) bool {
+			d := l.row.Deltas[t.side]
+			return d != nil && d.Verdict != compare.Same && d.Verdict != compare.Untold
+		}
+		kept := slices.DeleteFunc(slices.Clone(t.lines), func(l comparisonLine) bool { return !differs(l) })
+		if rest := slices.DeleteFunc(t.lines, differs); short {
+			rows += len(rest)
+		} else {
+			kept = append(kept, rest...)
+		}
+		if t.lines = kept; len(kept) > 0 {
+			out = append(out, t)
+		}
+	}
+	if rows > 0 {
+		omitted = fmt.Sprintf("%d rows without a difference or a test: --verbose prints them.", rows)
+	}
+	return out, omitted
+}
+
+// repeatsTPOT reports whether a row about ITL has the same values as the row about TPOT before it.
+// Means of both are equal if every event has one token.
+func repeatsTPOT(l *compare.Level, row *compare.Row) bool {
+	name, is := strings.CutPrefix(row.Name, "itl.")
+	i := slices.IndexFunc(l.Rows, func(r compare.Row) bool { return r.Name == "tpot."+name })
+	return is && i >= 0 && slices.EqualFunc(row.Values, l.Rows[i].Values, func(a, b *float64) bool { return figureOr(a) == figureOr(b) })
 }
 
 // writeTables writes all tables with the same column widths.
@@ -142,6 +181,9 @@ func comparisonTables(c *compare.Comparison) []comparisonTable {
 			t := comparisonTable{title: cmp.Or(l.Name, "one level") + runsOf(l, side), side: side}
 			common := false
 			for i := range l.Rows {
+				if repeatsTPOT(l, &l.Rows[i]) {
+					continue
+				}
 				t.lines = append(t.lines, comparisonLine{rowTitle(&l.Rows[i]), &l.Rows[i]})
 				common = common || l.Rows[i].Values[side] != nil
 			}
@@ -164,7 +206,7 @@ func quantityTables(c *compare.Comparison, side int) []comparisonTable {
 	for i := range c.Levels {
 		for k := range c.Levels[i].Rows {
 			row := &c.Levels[i].Rows[k]
-			if row.Values[0] == nil || row.Values[side] == nil {
+			if row.Values[0] == nil || row.Values[side] == nil || repeatsTPOT(&c.Levels[i], row) {
 				continue
 			}
 			n, seen := at[row.Name]

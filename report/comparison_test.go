@@ -68,9 +68,9 @@ func TestComparisonsHaveThreeDigits(t *testing.T) {
 	}
 }
 
-// A comparison says in a sentence which tests found a difference. Sentences use the width
+// A comparison says in a sentence which tests found a difference, below the tables. Sentences use the width
 // of the terminal, and a side without a common level has no table.
-func TestComparisonAnswersFirst(t *testing.T) {
+func TestComparisonAnswersLast(t *testing.T) {
 	side := func(name, rate string, mean float64) compare.Side {
 		l := outcome.Level{Setting: outcome.Setting{Name: "--request-rate " + rate, Value: rate, Coordinates: outcome.Coordinates{{Name: "request-rate", Value: rate}}}}
 		l.Summary.Completed, l.Summary.Requests = 100, 100
@@ -92,7 +92,7 @@ func TestComparisonAnswersFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, answer := out.String(), conclusion.OfComparison(c, 1)
-	if at := strings.Index(text, "\n"+answer+"\n"); at < 0 || at > strings.Index(text, "95 %") || strings.Contains(text, notMeasured) {
-		t.Errorf("want %q before the table in\n%s", answer, text)
+	if at := strings.Index(text, "\n"+answer+"\n"); at < strings.Index(text, "95 %") || strings.Contains(text, notMeasured) {
+		t.Errorf("want %q after the table in\n%s", answer, text)
 	}
 }

@@ -28,7 +28,7 @@ var alignments = []string{alignLoad, alignOrder}
 type compareOptions struct {
 	format, quantities string
 	align              string
-	unsure             bool
+	unsure, verbose    bool
 	alpha              float64
 	gate               gate
 }
@@ -36,52 +36,57 @@ type compareOptions struct {
 func newCompare(env *Env) *cobra.Command {
 	var o compareOptions
 	cmd := &cobra.Command{
-		Use:   "compare [A B [C...]]",
+		Use:   "compare [A [B...]]",
 		Short: "Compare runs or results and test differences for significance",
 		Long: `compare compares runs with the first one: A, B and the others are run
-directories, results of other tools or folders, as in "tacho report"; without names,
-the two newest runs. Levels are
-matched by their coordinates. Several runs of one setting (--repeat, or a folder
-of runs) are the unit of the test. Single runs are divided into segments, because
-neighboring requests are correlated. If both runs sent the same requests (same
---seed), much smaller differences are significant. "~" marks a difference within
-random variation. Results without requests have a difference but no test.
+directories, results of other tools or folders, as in "tacho report". One name is
+compared with the run before it, and without names the newest run with the run
+before it. Levels are matched by their coordinates. Several runs of one setting
+(--repeat, or a folder of runs) are the unit of the test. Single runs are divided
+into segments, because neighboring requests are correlated. If both runs sent the
+same requests (same --seed), much smaller differences are significant. "~" marks a
+difference within random variation. Results without requests have a difference but
+no test. Of several levels, only the rows that differ are printed; --verbose prints
+all.
 
 A name can be abbreviated: compare searches the working directory and runs/. last
 is the newest run, last~1 the run before it, and baseline:main the run that "tacho
 baseline set main" named.
 
 --fail-if exits with code 3 if a condition holds for any run but the first:
-ttft.p99>+10% is a difference from the first, ttft.p99>200ms a limit. A difference
+ttft.mean>+5% is a difference from the first, ttft.p99>200ms a limit. A difference
 marked "~" passes, unless --fail-unsure is given. A percentile without its own
-test fails if all requests are clearly beyond the limit. A difference with too few
-requests for a test is not judged, which is exit code 5, unless --allow-unjudged
-is given. Every condition prints a line and is a test case in the JUnit XML of
+test fails if all requests are clearly beyond the limit. A difference without a
+test is not judged in either direction, which is exit code 5, unless
+--allow-unjudged is given. Every condition prints a line and is a test case in the JUnit XML of
 --junit.`,
 		Example: `  tacho compare last~1 last
   tacho compare runs/20260301-120000-vllm runs/20260302-120000-vllm
-  tacho compare before.json after.json --fail-if "ttft.p99>+10%,request_throughput<-5%"
-  tacho compare baseline:main last --fail-if "ttft.mean>+10%"
+  tacho compare before.json after.json --fail-if "ttft.mean>+5%,failures>1%"
+  tacho compare baseline:main last --fail-if "ttft.mean>+5%,tpot.mean>+5%"
   tacho compare vllm.txt tgi.txt --format markdown
   tacho compare base/ change/ --quantities ttft.p50,ttft.p99,failures`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				return fmt.Errorf("compare needs at least two runs or results, as in: tacho compare %s last", args[0])
-			}
-			return nil
-		},
+		Args: cobra.ArbitraryArgs,
 		RunE: func(_ *cobra.Command, args []string) error {
 			env.reads.Store(true)
 			if len(args) == 0 {
-				args = []string{lastRun + "~1", lastRun}
+				args = []string{lastRun}
+			}
+			if len(args) == 1 {
+				before, err := runBefore(env, args[0])
+				if err != nil {
+					return usage(err)
+				}
+				args = []string{before, args[0]}
 			}
 			return o.run(env, args)
 		},
 	}
 	cmd.Flags().StringVar(&o.format, "format", "text", "output format, see the list below")
 	cmd.Flags().StringVar(&o.quantities, "quantities", strings.Join(compare.Quantities, ","), "metrics to compare")
-	cmd.Flags().StringVar(&o.gate.conditions, "fail-if", "", "conditions for exit code 3, as ttft.p99>+10%,failures>1%")
+	cmd.Flags().StringVar(&o.gate.conditions, "fail-if", "", "conditions for exit code 3, as ttft.mean>+5%,failures>1%")
 	cmd.Flags().BoolVar(&o.unsure, "fail-unsure", false, `let --fail-if also count differences marked "~"`)
+	cmd.Flags().BoolVar(&o.verbose, "verbose", false, "print all rows of several levels")
 	o.gate.flags(cmd.Flags())
 	cmd.Flags().StringVar(&o.align, "align", alignLoad, "levels to compare with each other: load (levels with the same load) or order (the first of each run, then the second, ...)")
 	cmd.Flags().Float64Var(&o.alpha, "alpha", compare.DefaultAlpha, "significance level of the test")
@@ -131,7 +136,7 @@ func (o *compareOptions) run(env *Env, paths []string) error {
 	if err != nil {
 		return err
 	}
-	c.Wide = env.wrapAt()
+	c.Wide, c.Verbose = env.wrapAt(), o.verbose
 	if err := format.Render(env.Stdout, c); err != nil {
 		return err
 	}

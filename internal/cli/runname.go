@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,6 +44,21 @@ func nthLast(dir string, n int) (string, error) {
 		return "", fmt.Errorf("%s~%d: only %d runs in %s/, the oldest is %s~%d", lastRun, n, len(all), filepath.Clean(dir), lastRun, len(all)-1)
 	}
 	return all[n].Dir, nil
+}
+
+// runBefore returns the run before another one in the same directory.
+func runBefore(env *Env, word string) (string, error) {
+	path, err := findRun(env, word)
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Clean(path)
+	all := store.Newest(filepath.Dir(path))
+	i := slices.IndexFunc(all, func(r *store.Run) bool { return filepath.Clean(r.Dir) == path })
+	if i < 0 || i+1 == len(all) {
+		return "", fmt.Errorf("%s has no run before it in %s/: name two runs, as in tacho compare A %s", word, filepath.Dir(path), word)
+	}
+	return all[i+1].Dir, nil
 }
 
 // namedRun returns the run that last, last~1 or baseline:main names. It returns

@@ -51,6 +51,7 @@ type Comparison struct {
 	Levels   []Level  `json:"levels"`
 	Alone    []Alone  `json:"unmatched,omitempty"` // levels without a match
 	Wide     int      `json:"-"`                   // of the terminal, for sentences; 0 is unknown
+	Verbose  bool     `json:"-"`                   // print all rows of several levels
 }
 
 // A Level holds the results of all sides at the same coordinates.

@@ -377,15 +377,18 @@ func first(records func() iter.Seq2[*tacho.Record, error], n int) func() iter.Se
 	}
 }
 
-// A difference without a test does not pass a gate.
+// A difference without a test does not pass a gate, whatever its sign.
 func TestGateWithoutTest(t *testing.T) {
 	a, b := virtual(t, &trials[1], 1, 1), virtual(t, &trials[1], 2, 5)
 	for _, r := range []*outcome.Run{&a, &b} {
 		r.Levels[0].Records = first(r.Levels[0].Records, 20)
 	}
-	c := compared(t, "tpot.p99", compare.Side{Name: "a", Runs: []outcome.Run{a}}, compare.Side{Name: "b", Runs: []outcome.Run{b}})
-	if found := c.Judge(conditions(t, "tpot.p99>+10%"), false); len(found) != 1 || found[0].State != compare.NotJudged {
-		t.Errorf("%q, want NOT JUDGED", states(found))
+	slow, fast := compare.Side{Name: "b", Runs: []outcome.Run{b}}, compare.Side{Name: "a", Runs: []outcome.Run{a}}
+	for _, sides := range [][2]compare.Side{{fast, slow}, {slow, fast}} {
+		c := compared(t, "tpot.p99", sides[0], sides[1])
+		if found := c.Judge(conditions(t, "tpot.p99>+10%"), false); len(found) != 1 || found[0].State != compare.NotJudged || !strings.Contains(found[0].Text, "needs 40 in each run") {
+			t.Errorf("%q, want NOT JUDGED", states(found))
+		}
 	}
 }
 

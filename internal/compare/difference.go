@@ -17,7 +17,7 @@ func untested(a, b *estimated) *Delta {
 func betweenRuns(a, b *estimated) *Delta {
 	d := untested(a, b)
 	if a.runs < 2 && b.runs < 2 {
-		d.NoTest = tooFew
+		d.NoTest = noMethod
 		return d
 	}
 	std, degrees := [2]float64{a.std, b.std}, [2]float64{float64(a.runs - 1), float64(b.runs - 1)}

@@ -18,7 +18,6 @@ type estimated struct {
 const (
 	invalid    = "INVALID in one of the runs"
 	noRequests = "the result has no single requests"
-	tooFew     = "too few requests: repeat the runs"
 	noMethod   = "no estimate of the variation: repeat the runs"
 	noSpread   = "the values do not vary, so their error is unknown: repeat the runs"
 	oneBurst   = "a burst is one observation, and the two bursts sent different work: use --repeat 4, or the same --seed"

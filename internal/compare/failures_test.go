@@ -2,8 +2,6 @@ package compare_test
 
 import (
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -16,10 +14,7 @@ import (
 // TestFailuresAreCompared compares pairs of runs of which some requests fail. The latencies are equal and vary, so
 // that their tests are adjusted with the test of failures, if anything is. TRIES is the number of pairs.
 func TestFailuresAreCompared(t *testing.T) {
-	pairs := 6
-	if n, err := strconv.Atoi(os.Getenv("TRIES")); err == nil {
-		pairs = n
-	}
+	pairs := tries(18)
 	never := func(*rand.Rand, int) bool { return false }
 	single := func(share float64) func(*rand.Rand, int) bool {
 		return func(r *rand.Rand, _ int) bool { return r.Float64() < share }

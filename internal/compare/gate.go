@@ -79,7 +79,7 @@ func absolute(name, of string, c *metric.Condition, v float64, levels ...*outcom
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
 		return unjudged(name, c, c.Name+of+" is not a finite number")
-	case few != "" && !(beyond && certain(c, levels)):
+	case few != "" && (!beyond || !certain(c, levels)):
 		return unjudged(name, c, few)
 	case beyond:
 		return Finding{Failed, name + c.Text, text}
@@ -118,7 +118,7 @@ func unjudged(name string, c *metric.Condition, why string) Finding {
 
 // Judge checks every side but the first against conditions. A difference that is not significant
 // passes. A difference without a test is not judged, unless unsure is set or the results have no
-// requests.
+// single requests.
 func (c *Comparison) Judge(conditions []metric.Condition, unsure bool) []Finding {
 	var out []Finding
 	for _, cond := range conditions {
@@ -159,18 +159,8 @@ func (l *Level) judge(name string, sides []Side, side int, c *metric.Condition, 
 	if !c.Relative {
 		return absolute(name, " of "+of, c, *value, l.of[side]...), true
 	}
-	for _, s := range []int{0, side} {
-		if why := unusable(&c.Quantity, l.of[s]); why != "" {
-			return unjudged(name, c, "in "+sides[s].Name+", "+why), true
-		}
-	}
-	for _, s := range []int{0, side} {
-		if v := *row.Values[s]; math.IsNaN(v) || math.IsInf(v, 0) {
-			return unjudged(name, c, c.Name+" of "+sides[s].Name+" is not a finite number"), true
-		}
-		if few := needsMore(c, l.of[s]); few != "" && !delta.shift.beyond(c) {
-			return unjudged(name, c, "in "+sides[s].Name+", "+few), true
-		}
+	if why := l.unsupported(row, sides, side, c); why != "" {
+		return unjudged(name, c, why), true
 	}
 	change := math.Copysign(math.Inf(1), delta.Difference) // any increase from 0 is infinite
 	if delta.Share != nil {
@@ -186,19 +176,48 @@ func (l *Level) judge(name string, sides []Side, side int, c *metric.Condition, 
 	case delta.NoTest != "":
 		text += " (no test: " + delta.NoTest + ")"
 	}
-	beyond := delta.Difference != 0 && c.Holds(change)
-	tested := delta.NoTest == "" || delta.NoTest == noRequests
-	switch {
-	case beyond && (unsure || tested && delta.Verdict != Same):
-		return Finding{Failed, name + c.Text, text}, true
-	case beyond && delta.shift.beyond(c):
-		return Finding{Failed, name + c.Text, text + ", and all requests are beyond the limit, not only the tail"}, true
-	case beyond && !tested:
-		return Finding{NotJudged, name + c.Text, text}, true
-	case beyond:
-		return Finding{Passed, name + c.Text, text + ", which may be random variation"}, true
+	state, why := delta.judge(c, delta.Difference != 0 && c.Holds(change), unsure)
+	return Finding{state, name + c.Text, text + why}, true
+}
+
+// unsupported returns why a level cannot support the judgement of a difference, or "".
+func (l *Level) unsupported(row *Row, sides []Side, side int, c *metric.Condition) string {
+	for _, s := range []int{0, side} {
+		if why := unusable(&c.Quantity, l.of[s]); why != "" {
+			return "in " + sides[s].Name + ", " + why
+		}
 	}
-	return Finding{Passed, name + c.Text, text}, true
+	for _, s := range []int{0, side} {
+		if v := *row.Values[s]; math.IsNaN(v) || math.IsInf(v, 0) {
+			return c.Name + " of " + sides[s].Name + " is not a finite number"
+		}
+		d := row.Deltas[side]
+		switch few := needsMore(c, l.of[s]); {
+		case few == "" || d.shift.beyond(c):
+		case d.NoTest != "" && d.NoTest != noRequests:
+			return d.NoTest // it needs even more
+		default:
+			return "in " + sides[s].Name + ", " + few
+		}
+	}
+	return ""
+}
+
+// judge checks a difference that is beyond the limit of a condition, or not. A difference without a test
+// is not judged in either direction, because its sign may be random variation.
+func (d *Delta) judge(c *metric.Condition, beyond, unsure bool) (state State, why string) {
+	tested := d.NoTest == "" || d.NoTest == noRequests
+	switch {
+	case beyond && (unsure || tested && d.Verdict != Same):
+		return Failed, ""
+	case beyond && d.shift.beyond(c):
+		return Failed, ", and all requests are beyond the limit, not only the tail"
+	case !tested && !unsure:
+		return NotJudged, ""
+	case beyond:
+		return Passed, ", which may be random variation"
+	}
+	return Passed, ""
 }
 
 // beyond reports whether the whole distribution, and not only one statistic, is significantly beyond

@@ -16,30 +16,29 @@ const fewestAbove = 5
 func (d *Delta) testPercentile(from, to float64, x, y *meter, most, floor float64) {
 	q := x.P / 100
 	a, b := x.all(), y.all()
-	if float64(min(a.N(), b.N()))*min(q, 1-q) < fewestAbove {
-		d.NoTest = fmt.Sprintf("too few requests for p%g: repeat the runs, or run longer", x.P)
+	if need := int(math.Ceil(fewestAbove/min(q, 1-q) - noise)); min(a.N(), b.N()) < need {
+		d.NoTest = fmt.Sprintf("too few values: a test of p%g needs %d in each run", x.P, need)
 		return
 	}
 	both := &stat.Digest{}
 	both.Merge(a)
 	both.Merge(b)
 	above, s := sharesAbove(x, y, most, both.Distribution().Quantile(q))
-	values, half := b.Distribution(), s.half()
+	p := stat.StudentP(math.Log(to/from)/math.Sqrt(floor), mostFreedom)
 	switch {
-	case s.se <= noise && d.Difference == 0:
-		d.test(0, 1)
-		return
-	case s.se <= noise:
+	case s.se > noise:
+		p = max(p, stat.StudentP(above/s.se, s.freedom))
+	case p < 1-intervalLevel: // otherwise equal runs differ as much
 		d.NoTest = noSpread
 		return
-	case q+half >= 1 || q-half <= 0:
-		d.NoTest = fmt.Sprintf("too few requests for p%g: repeat the runs, or run longer", x.P)
-		return
 	}
+	values, half := b.Distribution(), s.half()
 	between := math.Exp(2 * math.Sqrt(floor)) // variation not visible in the requests
-	low, high := values.Quantile(q-half)/between-from, values.Quantile(q+half)*between-from
-	p := max(stat.StudentP(above/s.se, s.freedom), stat.StudentP(math.Log(to/from)/math.Sqrt(floor), mostFreedom))
-	d.Low, d.High, d.P = &low, &high, &p
+	d.P = &p
+	if s.se > noise && q-half > 0 && q+half < 1 { // otherwise the interval ends beyond all values
+		low, high := values.Quantile(q-half)/between-from, values.Quantile(q+half)*between-from
+		d.Low, d.High = &low, &high
+	}
 }
 
 // sharesAbove returns the difference of the shares of values above a limit, and its standard error.

@@ -92,6 +92,12 @@ func computed(t *testing.T, tr *trial, seed, engine uint64, slower float64) outc
 	if err != nil {
 		t.Fatal(err)
 	}
+	return served(t, tr, seed, server)
+}
+
+// served returns a run of a trial on a server.
+func served(t *testing.T, tr *trial, seed uint64, server predict.Server) outcome.Run {
+	t.Helper()
 	var s sink
 	stage := predict.Stage{Arrivals: tr.arrivals(seed), Limit: tr.limit, Source: asked{tr.requests, seed}, Server: server}
 	if err := predict.Run(t.Context(), stage, &s); err != nil {
@@ -116,13 +122,7 @@ func computed(t *testing.T, tr *trial, seed, engine uint64, slower float64) outc
 // engines must be called "~" in all quantities, and the slower engine must be found. TRIES is the
 // number of repetitions; make test-compare uses 100.
 func TestPower(t *testing.T) {
-	tries := 12
-	if testing.Short() {
-		tries = 4
-	}
-	if n, err := strconv.Atoi(os.Getenv("TRIES")); err == nil {
-		tries = n
-	}
+	tries := tries(12)
 	for _, tr := range trials {
 		for _, repeats := range []int{1, 4} {
 			t.Run(fmt.Sprintf("%s, %d runs each", tr.name, repeats), func(t *testing.T) {
@@ -157,6 +157,17 @@ func TestPower(t *testing.T) {
 			})
 		}
 	}
+}
+
+// tries returns TRIES, or usual if TRIES is not set. Short tests have a third of them.
+func tries(usual int) int {
+	if n, err := strconv.Atoi(os.Getenv("TRIES")); err == nil {
+		return n
+	}
+	if testing.Short() {
+		return usual / 3
+	}
+	return usual
 }
 
 func slack(tries int) int {

