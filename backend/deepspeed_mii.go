@@ -27,7 +27,7 @@ var deepspeedMIIGenerate = Kind{
 	Name:        "deepspeed-mii-generate",
 	Aliases:     []string{"mii-generate"},
 	Doc:         "DeepSpeed-MII's own endpoint: text; the server reports neither token counts nor its model",
-	Endpoint:    miiGeneratePath,
+	Endpoint:    "/generate",
 	Port:        8000,
 	Takes:       Forms{Text: true},
 	ExactLength: true,
@@ -53,7 +53,7 @@ func encodeMII(o *Options, r *tacho.Request) ([]byte, error) {
 
 func encodeMIIGenerate(o *Options, r *tacho.Request) ([]byte, error) {
 	s := o.Sampling
-	q := wire.MIIRequest{Prompt: r.Input.Text, MaxTokens: r.MaxTokens, Stream: true, Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK}
+	q := miiRequest{Prompt: r.Input.Text, MaxTokens: r.MaxTokens, Stream: true, Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK}
 	if r.IgnoreEOS {
 		q.MinTokens = r.MaxTokens
 	}
@@ -67,7 +67,7 @@ type miiDecoder struct {
 }
 
 func (d *miiDecoder) decode(payload []byte, c *chunk) error {
-	if string(payload) == miiDone {
+	if string(payload) == wire.OpenAIDone {
 		c.end = true
 		return nil
 	}
@@ -85,8 +85,14 @@ func (d *miiDecoder) member(key []byte) {
 	}
 }
 
-// miiGeneratePath is the path of the native endpoint.
-const miiGeneratePath = "/generate"
-
-// miiDone is the payload that ends a stream.
-const miiDone = "[DONE]"
+// An miiRequest is the body of a request of DeepSpeed-MII's native protocol. The protocol cannot ignore the
+// end-of-sequence token; instead, set the minimum number of tokens to the maximum.
+type miiRequest struct {
+	Prompt      string   `json:"prompt"`
+	MaxTokens   int      `json:"max_tokens,omitempty"`
+	MinTokens   int      `json:"min_tokens,omitempty"`
+	Stream      bool     `json:"stream,omitempty"`
+	Temperature *float64 `json:"temperature,omitempty"`
+	TopP        *float64 `json:"top_p,omitempty"`
+	TopK        *int     `json:"top_k,omitempty"`
+}

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -13,12 +14,12 @@ import (
 var geminiStream = Kind{
 	Name:       "gemini",
 	Doc:        "Gemini's streamGenerateContent: text or messages, with images, audio and video; several tokens per event",
-	Endpoint:   wire.GeminiStreamPath,
+	Endpoint:   "/v1beta/models/" + modelPlaceholder + ":streamGenerateContent?alt=sse", // without alt=sse, a stream is one JSON list
 	Port:       443,
 	Takes:      Forms{Text: true, Messages: true, Media: true},
 	supports:   []string{"temperature", "top_p", "top_k", "frequency_penalty", "presence_penalty"},
 	keyName:    geminiKeyHeader,
-	signatures: []signature{certain(wire.GeminiModelsPath, `"name":"models/`)},
+	signatures: []signature{certain(geminiModelsPath, `"name":"models/`)},
 	encode:     encodeGemini,
 	decoder:    func(*Options) decoder { return new(geminiDecoder) },
 	tokenMarks: []string{`"text":"`, `"text": "`},
@@ -28,7 +29,7 @@ var geminiStream = Kind{
 
 func encodeGemini(o *Options, r *tacho.Request) ([]byte, error) {
 	s := o.Sampling
-	q := wire.GeminiRequest{GenerationConfig: wire.GeminiGenerationConfig{
+	q := geminiRequest{GenerationConfig: geminiGenerationConfig{
 		MaxOutputTokens: r.MaxTokens, Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK,
 		FrequencyPenalty: s.FrequencyPenalty, PresencePenalty: s.PresencePenalty,
 	}}
@@ -40,13 +41,13 @@ func encodeGemini(o *Options, r *tacho.Request) ([]byte, error) {
 		return nil, err
 	}
 	if len(tools.functions) > 0 {
-		q.Tools = []wire.GeminiTool{{}}
+		q.Tools = []geminiTool{{}}
 	}
 	for _, f := range tools.functions {
-		q.Tools[0].FunctionDeclarations = append(q.Tools[0].FunctionDeclarations, wire.GeminiFunctionDeclaration{Name: f.Name, Description: f.Description, Parameters: f.Parameters})
+		q.Tools[0].FunctionDeclarations = append(q.Tools[0].FunctionDeclarations, geminiFunctionDeclaration(f))
 	}
 	if tools.choice != "" {
-		q.ToolConfig = new(wire.GeminiToolConfig)
+		q.ToolConfig = new(geminiToolConfig)
 		c := &q.ToolConfig.FunctionCallingConfig
 		switch {
 		case tools.forced:
@@ -62,7 +63,7 @@ func encodeGemini(o *Options, r *tacho.Request) ([]byte, error) {
 
 // addContents moves system messages to the protocol's system field. In this protocol, a function result refers to
 // the function name, not to the call id.
-func addContents(q *wire.GeminiRequest, in *tacho.Input) error {
+func addContents(q *geminiRequest, in *tacho.Input) error {
 	messages, err := readMessages(in)
 	if err != nil {
 		return err
@@ -70,19 +71,19 @@ func addContents(q *wire.GeminiRequest, in *tacho.Input) error {
 	names := map[string]string{} // function names by call id
 	for i := range messages {
 		m := &messages[i]
-		content := wire.GeminiContent{Role: "user"}
+		content := geminiContent{Role: "user"}
 		for _, c := range m.calls {
 			names[c.id] = c.name
 		}
 		switch m.role {
 		case "system", "developer":
 			if q.SystemInstruction == nil {
-				q.SystemInstruction = new(wire.GeminiContent)
+				q.SystemInstruction = new(geminiContent)
 			}
-			q.SystemInstruction.Parts = append(q.SystemInstruction.Parts, wire.GeminiPart{Text: m.text()})
+			q.SystemInstruction.Parts = append(q.SystemInstruction.Parts, geminiPart{Text: m.text()})
 			continue
 		case "tool":
-			content.Parts = []wire.GeminiPart{{FunctionResponse: &wire.GeminiFunctionResponse{Name: names[m.callID], Response: wire.GeminiFunctionResult{Result: m.text()}}}}
+			content.Parts = []geminiPart{{FunctionResponse: &geminiFunctionResponse{Name: names[m.callID], Response: geminiFunctionResult{Result: m.text()}}}}
 		default:
 			if m.role == "assistant" {
 				content.Role = "model"
@@ -96,24 +97,24 @@ func addContents(q *wire.GeminiRequest, in *tacho.Input) error {
 	return nil
 }
 
-func geminiParts(m *message) (parts []wire.GeminiPart, err error) {
+func geminiParts(m *message) (parts []geminiPart, err error) {
 	for i := range m.parts {
 		p := &m.parts[i]
 		switch {
 		case p.kind == textPart && p.text == "" && len(m.calls) > 0: // a message with function calls needs no text
 		case p.kind == textPart:
-			parts = append(parts, wire.GeminiPart{Text: p.text})
+			parts = append(parts, geminiPart{Text: p.text})
 		case p.url != "":
 			if err := p.checkReachable("Gemini's protocol"); err != nil {
 				return nil, err
 			}
-			parts = append(parts, wire.GeminiPart{FileData: &wire.GeminiFile{FileURI: p.url}})
+			parts = append(parts, geminiPart{FileData: &geminiFile{FileURI: p.url}})
 		default:
-			parts = append(parts, wire.GeminiPart{InlineData: &wire.GeminiBlob{MIMEType: p.mime, Data: p.data}})
+			parts = append(parts, geminiPart{InlineData: &geminiBlob{MIMEType: p.mime, Data: p.data}})
 		}
 	}
 	for _, c := range m.calls {
-		parts = append(parts, wire.GeminiPart{FunctionCall: &wire.GeminiFunctionCall{Name: c.name, Args: c.arguments}})
+		parts = append(parts, geminiPart{FunctionCall: &geminiFunctionCall{Name: c.name, Args: c.arguments}})
 	}
 	return parts, nil
 }
@@ -217,8 +218,14 @@ func (d *geminiDecoder) count(key []byte) {
 }
 
 func geminiModels(ctx context.Context, c *client) ([]Model, error) {
-	var list wire.GeminiModelList
-	if err := c.query(ctx, http.MethodGet, wire.GeminiModelsPath, nil, &list); err != nil {
+	var list struct {
+		Models []struct {
+			Name             string `json:"name"` // with the prefix models/
+			InputTokenLimit  int    `json:"inputTokenLimit"`
+			OutputTokenLimit int    `json:"outputTokenLimit"`
+		} `json:"models"`
+	}
+	if err := c.query(ctx, http.MethodGet, geminiModelsPath, nil, &list); err != nil {
 		return nil, err
 	}
 	models := make([]Model, len(list.Models))
@@ -230,17 +237,120 @@ func geminiModels(ctx context.Context, c *client) ([]Model, error) {
 
 // countGeminiTokens counts system messages together with the others.
 func countGeminiTokens(ctx context.Context, c *client, in *tacho.Input) (int, error) {
-	var q wire.GeminiRequest
+	var q geminiRequest
 	if err := addContents(&q, in); err != nil {
 		return 0, err
 	}
 	if s := q.SystemInstruction; s != nil {
-		q.Contents = append(q.Contents, wire.GeminiContent{Role: "user", Parts: s.Parts})
+		q.Contents = append(q.Contents, geminiContent{Role: "user", Parts: s.Parts})
 	}
-	var answer wire.GeminiCountTokensResponse
-	err := c.query(ctx, http.MethodPost, wire.GeminiCountTokensPath, wire.GeminiCountTokensRequest{Contents: q.Contents}, &answer)
+	var answer struct {
+		TotalTokens int `json:"totalTokens"`
+	}
+	err := c.query(ctx, http.MethodPost, "/v1beta/models/"+modelPlaceholder+":countTokens", struct {
+		Contents []geminiContent `json:"contents"`
+	}{q.Contents}, &answer)
 	return answer.TotalTokens, err
 }
 
 // geminiKeyHeader is the header for the API key.
 const geminiKeyHeader = "X-Goog-Api-Key"
+
+const geminiModelsPath = "/v1beta/models"
+
+// A geminiRequest is the body of a request.
+type geminiRequest struct {
+	Contents          []geminiContent        `json:"contents"`
+	SystemInstruction *geminiContent         `json:"systemInstruction,omitempty"`
+	GenerationConfig  geminiGenerationConfig `json:"generationConfig"`
+	Tools             []geminiTool           `json:"tools,omitempty"`
+	ToolConfig        *geminiToolConfig      `json:"toolConfig,omitempty"`
+}
+
+// A geminiTool is a list of functions the model may call.
+type geminiTool struct {
+	FunctionDeclarations []geminiFunctionDeclaration `json:"functionDeclarations"`
+}
+
+// A geminiFunctionDeclaration is one function.
+type geminiFunctionDeclaration struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+}
+
+// geminiToolConfig selects whether the model must call a function.
+type geminiToolConfig struct {
+	FunctionCallingConfig geminiFunctionCallingConfig `json:"functionCallingConfig"`
+}
+
+// geminiFunctionCallingConfig is the only member of a geminiToolConfig.
+type geminiFunctionCallingConfig struct {
+	Mode                 string   `json:"mode"` // AUTO, ANY or NONE
+	AllowedFunctionNames []string `json:"allowedFunctionNames,omitempty"`
+}
+
+// geminiContent is one entry of a conversation. The model's role is "model".
+type geminiContent struct {
+	Role  string       `json:"role,omitempty"`
+	Parts []geminiPart `json:"parts"`
+}
+
+// A geminiPart is one piece of geminiContent. Exactly one field is set.
+type geminiPart struct {
+	Text             string                  `json:"text,omitempty"`
+	InlineData       *geminiBlob             `json:"inlineData,omitempty"`
+	FileData         *geminiFile             `json:"fileData,omitempty"`
+	FunctionCall     *geminiFunctionCall     `json:"functionCall,omitempty"`
+	FunctionResponse *geminiFunctionResponse `json:"functionResponse,omitempty"`
+}
+
+// A geminiBlob is an image, audio or a video, in base64.
+type geminiBlob struct {
+	MIMEType string `json:"mimeType"`
+	Data     string `json:"data"`
+}
+
+// A geminiFile is an image, audio or a video at a URL.
+type geminiFile struct {
+	MIMEType string `json:"mimeType,omitempty"`
+	FileURI  string `json:"fileUri"`
+}
+
+// A geminiFunctionCall is the model's call of a function.
+type geminiFunctionCall struct {
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"args,omitempty"`
+}
+
+// A geminiFunctionResponse is the result of a function call.
+type geminiFunctionResponse struct {
+	Name     string               `json:"name"`
+	Response geminiFunctionResult `json:"response"`
+}
+
+// geminiFunctionResult wraps the result of a function, because the protocol requires an object.
+type geminiFunctionResult struct {
+	Result string `json:"result"`
+}
+
+// MarshalJSON implements json.Marshaler. A part without other fields is a text, even if the text is empty.
+func (p geminiPart) MarshalJSON() ([]byte, error) {
+	if p == (geminiPart{Text: p.Text}) {
+		return wire.Marshal(struct {
+			Text string `json:"text"`
+		}{p.Text})
+	}
+	type part geminiPart // without this method
+	return wire.Marshal(part(p))
+}
+
+// geminiGenerationConfig holds sampling parameters and stop conditions.
+type geminiGenerationConfig struct {
+	MaxOutputTokens  int      `json:"maxOutputTokens,omitempty"`
+	Temperature      *float64 `json:"temperature,omitempty"`
+	TopP             *float64 `json:"topP,omitempty"`
+	TopK             *int     `json:"topK,omitempty"`
+	FrequencyPenalty *float64 `json:"frequencyPenalty,omitempty"`
+	PresencePenalty  *float64 `json:"presencePenalty,omitempty"`
+}

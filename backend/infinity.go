@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/tacho-bench/tacho"
-	"github.com/tacho-bench/tacho/internal/wire"
 )
 
 // Infinity's embeddings endpoint. An image URL takes the place of a text.
@@ -22,7 +21,7 @@ func infinity(name, doc string, takes Forms, aliases ...string) Kind {
 		Name:     name,
 		Aliases:  aliases,
 		Doc:      doc,
-		Endpoint: wire.InfinityPath,
+		Endpoint: "/embeddings",
 		Port:     7997,
 		Takes:    takes,
 		encode:   encodeInfinity,
@@ -70,5 +69,5 @@ func infinityMedia(in *tacho.Input) (address, modality string, err error) {
 }
 
 func infinityModels(ctx context.Context, c *client) ([]Model, error) {
-	return listModels(ctx, c, wire.InfinityModelsPath)
+	return listModels(ctx, c, "/models")
 }

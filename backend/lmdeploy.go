@@ -32,7 +32,7 @@ var lmdeployGenerate = Kind{
 	Name:        "lmdeploy-generate",
 	Aliases:     []string{"lmdeploy-native"},
 	Doc:         "LMDeploy's own endpoint: text or token ids, exact output lengths, token counts in every event",
-	Endpoint:    wire.LMDeployGeneratePath,
+	Endpoint:    "/generate",
 	Port:        23333,
 	MetricsPath: "/metrics",
 	Takes:       Forms{Text: true, IDs: true},
@@ -51,15 +51,15 @@ func preferGenerate(ctx context.Context, c *client) (*Kind, string) {
 	var doc struct {
 		Components struct{ Schemas map[string]json.RawMessage }
 	}
-	if c.query(ctx, http.MethodGet, openAPIPath, nil, &doc) != nil || doc.Components.Schemas[wire.LMDeploySchema] == nil {
+	if c.query(ctx, http.MethodGet, openAPIPath, nil, &doc) != nil || doc.Components.Schemas[lmdeploySchema] == nil {
 		return nil, ""
 	}
-	return &lmdeployGenerate, "GET " + openAPIPath + " has " + wire.LMDeploySchema
+	return &lmdeployGenerate, "GET " + openAPIPath + " has " + lmdeploySchema
 }
 
 func encodeLMDeploy(o *Options, r *tacho.Request) ([]byte, error) {
 	s := o.Sampling
-	return marshalWith(&wire.LMDeployRequest{
+	return marshalWith(&lmdeployRequest{
 		Prompt: r.Input.Text, InputIDs: r.Input.IDs, MaxTokens: r.MaxTokens, Stream: true, IgnoreEOS: r.IgnoreEOS,
 		Temperature: s.Temperature, TopP: s.TopP, TopK: s.TopK, MinP: s.MinP, RepetitionPenalty: s.RepetitionPenalty,
 	}, o.Extra, r.Extra)
@@ -67,7 +67,32 @@ func encodeLMDeploy(o *Options, r *tacho.Request) ([]byte, error) {
 
 // countEncoded counts tokens as the completions endpoint does, including the beginning-of-sequence token.
 func countEncoded(ctx context.Context, c *client, in *tacho.Input) (int, error) {
-	var answer wire.LMDeployEncodeResponse
-	err := c.queryLimit(ctx, limit.Tokens, http.MethodPost, wire.LMDeployEncodePath, wire.LMDeployEncodeRequest{Input: in.Text, AddBOS: true}, &answer)
+	q := struct {
+		Input        string `json:"input"`
+		DoPreprocess bool   `json:"do_preprocess"` // apply the chat template
+		AddBOS       bool   `json:"add_bos"`       // prepend the beginning-of-sequence token
+	}{Input: in.Text, AddBOS: true}
+	var answer struct {
+		Length int `json:"length"`
+	}
+	err := c.queryLimit(ctx, limit.Tokens, http.MethodPost, "/v1/encode", q, &answer)
 	return answer.Length, err
+}
+
+// lmdeploySchema is the name of an lmdeployRequest in the server's OpenAPI description. Older servers without the
+// native endpoint do not contain the name.
+const lmdeploySchema = "GenerateReqInput"
+
+// An lmdeployRequest is the body of a request to the native endpoint. The input is either Prompt or InputIDs.
+type lmdeployRequest struct {
+	Prompt            string   `json:"prompt,omitempty"`
+	InputIDs          []int32  `json:"input_ids,omitempty"`
+	MaxTokens         int      `json:"max_tokens,omitempty"`
+	Stream            bool     `json:"stream,omitempty"`
+	IgnoreEOS         bool     `json:"ignore_eos,omitempty"`
+	Temperature       *float64 `json:"temperature,omitempty"`
+	TopP              *float64 `json:"top_p,omitempty"`
+	TopK              *int     `json:"top_k,omitempty"`
+	MinP              *float64 `json:"min_p,omitempty"`
+	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty"`
 }

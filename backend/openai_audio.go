@@ -20,15 +20,17 @@ import (
 	"github.com/tacho-bench/tacho/internal/wire"
 )
 
+const translationsPath = "/v1/audio/translations" // into English
+
 var openAIAudio = Kind{
 	Name:        "openai-audio",
 	Aliases:     []string{"audio", "transcriptions"},
-	Doc:         "vLLM's version of the OpenAI transcription endpoint: audio in, text out; --endpoint " + wire.OpenAITranslationsPath + " translates",
-	Endpoint:    wire.OpenAITranscriptionsPath,
+	Doc:         "vLLM's version of the OpenAI transcription endpoint: audio in, text out; --endpoint " + translationsPath + " translates",
+	Endpoint:    "/v1/audio/transcriptions",
 	Port:        8000,
 	MetricsPath: "/metrics",
 	Takes:       Forms{Audio: true},
-	otherPaths:  []string{wire.OpenAITranslationsPath},
+	otherPaths:  []string{translationsPath},
 	supports:    allSampling,
 	encode:      encodeAudio,
 	contentType: formType,
@@ -43,14 +45,15 @@ var openAIAudio = Kind{
 // replace these fields. A null removes the field, because a form cannot contain null.
 func encodeAudio(o *Options, r *tacho.Request) ([]byte, error) {
 	form := audioForm{values: map[string]string{}}
-	form.set(wire.OpenAIModelField, modelOf(o, r))
+	form.set("model", modelOf(o, r))
 	if r.MaxTokens > 0 {
-		form.set(wire.OpenAIMaxTokensField, strconv.Itoa(r.MaxTokens))
+		form.set("max_completion_tokens", strconv.Itoa(r.MaxTokens))
 	}
-	form.set(wire.OpenAIStreamField, "true")
-	form.set(wire.OpenAILanguageField, "en")
-	form.set(wire.OpenAIIncludeUsageField, "true")
-	form.set(wire.OpenAIContinuousUsageField, "true")
+	form.set("stream", "true")
+	form.set("language", "en")
+	// A form cannot contain the stream_options object, so vLLM has these fields.
+	form.set("stream_include_usage", "true")
+	form.set("stream_continuous_usage_stats", "true")
 	for _, extra := range []map[string]any{o.Sampling.fields(allSampling...), o.Extra, r.Extra} {
 		if err := form.merge(extra); err != nil {
 			return nil, err
@@ -106,7 +109,7 @@ func (f *audioForm) encode(r *tacho.Request) ([]byte, error) {
 		return nil, err
 	}
 	header := textproto.MIMEHeader{
-		"Content-Disposition": {multipart.FileContentDisposition(wire.OpenAIFileField, sound.Name)},
+		"Content-Disposition": {multipart.FileContentDisposition("file", sound.Name)},
 		"Content-Type":        {audioType(sound.Name)},
 	}
 	file, err := w.CreatePart(header)

@@ -96,10 +96,10 @@ func literals(file *ast.File) map[string]bool {
 	return found
 }
 
-// Every Kind is covered by tests: an entry in dialects or documents, and an entry in emulated or notSimulated.
+// Every Kind is covered by tests: an entry in dialects or documents, and an entry in emulated or recordings.
 func TestEveryKindIsTested(t *testing.T) {
 	tried := slices.Concat(slices.Collect(maps.Keys(dialects)), slices.Collect(maps.Keys(documents)))
-	posed := slices.Concat(slices.Collect(maps.Keys(emulated)), notSimulated)
+	posed := slices.Concat(slices.Collect(maps.Keys(emulated)), slices.Collect(maps.Keys(recordings)))
 	var names []string
 	for _, k := range backend.Kinds {
 		names = append(names, k.Name)
@@ -111,6 +111,6 @@ func TestEveryKindIsTested(t *testing.T) {
 		t.Errorf("kinds and trials (-kinds +trials):\n%s", diff)
 	}
 	if diff := cmp.Diff(names, posed); diff != "" {
-		t.Errorf("kinds and emulated (-kinds +emulated):\n%s", diff)
+		t.Errorf("kinds and servers (-kinds +servers):\n%s", diff)
 	}
 }

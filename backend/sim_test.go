@@ -17,16 +17,12 @@ import (
 	"github.com/tacho-bench/tacho/transport"
 )
 
-// emulated names the engine the simulator emulates for each Kind. Kinds without an entry are not simulated.
+// emulated names the engine the simulator emulates for each Kind. The other Kinds are in recordings.
 var emulated = map[string]string{
-	"vllm": "vllm", "openai": "vllm", "openai-chat": "vllm", "openai-responses": "vllm", "sglang": "sglang", "tgi": "tgi",
-	"trtllm": "trtllm", "triton": "triton", "triton-vllm": "triton-vllm", "llamacpp": "llamacpp", "ollama": "ollama", "ollama-chat": "ollama",
-	"lmdeploy": "lmdeploy", "lmdeploy-generate": "lmdeploy", "deepspeed-mii": "mii", "deepspeed-mii-generate": "mii-generate",
-	"transformers": "vllm", "anthropic": "anthropic", "gemini": "gemini", "openai-embeddings": "vllm", "openai-embeddings-chat": "vllm", "openai-embeddings-clip": "vllm",
-	"openai-embeddings-vlm2vec": "vllm", "infinity-embeddings": "vllm", "infinity-embeddings-clip": "vllm", "openai-audio": "vllm", "vllm-pooling": "vllm", "vllm-rerank": "vllm",
+	"vllm": "vllm", "openai": "vllm", "openai-chat": "vllm", "openai-responses": "vllm", "sglang": "sglang", "tgi": "tgi", "trtllm": "trtllm",
+	"llamacpp": "llamacpp", "ollama": "ollama", "ollama-chat": "ollama", "transformers": "vllm", "anthropic": "anthropic",
+	"openai-embeddings": "vllm", "openai-embeddings-chat": "vllm", "openai-embeddings-clip": "vllm", "openai-embeddings-vlm2vec": "vllm",
 }
-
-var notSimulated []string
 
 func simulate(t *testing.T, o sim.Options) (*sim.Server, string) {
 	t.Helper()
@@ -43,18 +39,14 @@ func simulate(t *testing.T, o sim.Options) (*sim.Server, string) {
 	return s, srv.URL
 }
 
-// Every Kind works with the simulated server, without faults and with every fault of the simulator.
+// Every emulated Kind works with the simulated server, without faults and with every fault of the simulator.
 func TestSimulatedServers(t *testing.T) {
 	const tokens = 6
 	for _, kind := range backend.Kinds {
 		engine, ok := emulated[kind.Name]
 		if !ok {
-			if !slices.Contains(notSimulated, kind.Name) {
-				t.Errorf("%s: say which engine the simulator is to pose as", kind.Name)
-			}
 			continue
 		}
-		unmarked := dialects[kind.Name].unmarked
 		for _, tc := range []struct {
 			fault  string
 			cause  tacho.Cause
@@ -87,10 +79,8 @@ func TestSimulatedServers(t *testing.T) {
 				switch {
 				case kind.Pools:
 					want, events = documentCause(tc.fault, want), 0
-				case strings.HasPrefix(tc.fault, "truncate") && unmarked:
-					want = ""
-				case tc.fault == "error:2" && (kind.Name == "trtllm" || kind.Name == "deepspeed-mii-generate"):
-					want = tacho.Reset // these protocols have no in-band errors
+				case tc.fault == "error:2" && kind.Name == "trtllm":
+					want = tacho.Reset // this protocol has no in-band errors
 				case kind.Name == "tgi" && tc.fault == "queue-full":
 					want = tacho.InBand // streams of this kind start before any failure
 				}
@@ -120,20 +110,14 @@ func simRequest(kind backend.Kind, tokens int) *tacho.Request {
 	return fitting(kind, &tacho.Request{ID: "r1", Input: tacho.Input{Text: text}, MaxTokens: tokens, IgnoreEOS: true})
 }
 
-// A request canceled while the server stalls keeps the tokens received before.
-func TestSimulatedStall(t *testing.T) {
+// A request canceled while the server stalls, or between tokens, keeps the tokens received before.
+func TestStall(t *testing.T) {
 	for _, kind := range backend.Kinds {
-		engine, ok := emulated[kind.Name]
-		if !ok || kind.Pools { // no second token to wait for
+		if kind.Pools { // no second token to wait for
 			continue
 		}
 		t.Run(kind.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, err := sim.New(sim.Options{Engine: engine, Model: "m"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = s.Close() })
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				soFar := 0
@@ -142,7 +126,7 @@ func TestSimulatedStall(t *testing.T) {
 						cancel() // no more tokens will arrive
 					}
 				}}
-				inBubble(t, kind, s.ServeHTTP, o, func(b tacho.Backend) {
+				inBubble(t, kind, serverOf(t, kind, sim.Options{Model: "m"}).ServeHTTP, o, func(b tacho.Backend) {
 					rec := send(ctx, t, b, simRequest(kind, 6))
 					if causeOf(rec) != tacho.Canceled || len(rec.Events) != 2 {
 						t.Errorf("%v after %d token events", rec.Failure, len(rec.Events))
@@ -217,20 +201,17 @@ func checkTruth(t *testing.T, s *sim.Server, kind backend.Kind, rec *tacho.Recor
 	}
 }
 
-// The simulator answers all queries.
-func TestSimulatedQueries(t *testing.T) {
+// Servers answer all queries.
+func TestQueries(t *testing.T) {
 	noCount := []string{"trtllm", "triton", "triton-vllm", "ollama", "ollama-chat", "deepspeed-mii", "deepspeed-mii-generate", "transformers", "infinity-embeddings", "infinity-embeddings-clip"}
 	flushes := []string{"vllm", "openai", "openai-chat", "openai-responses", "openai-audio", "sglang"}
 	noLimit := []string{"triton", "triton-vllm", "anthropic"}
 	const noModels = "deepspeed-mii-generate"
 	for _, kind := range backend.Kinds {
-		engine, ok := emulated[kind.Name]
-		if !ok {
-			continue
-		}
 		t.Run(kind.Name, func(t *testing.T) {
-			_, url := simulate(t, sim.Options{Engine: engine, Model: "m", MaxModelLen: 4096})
-			s := simBackend(t, kind, url, "").(backend.Server)
+			srv := httptest.NewServer(serverOf(t, kind, sim.Options{Model: "m", MaxModelLen: 4096}))
+			t.Cleanup(srv.Close)
+			s := simBackend(t, kind, srv.URL, "").(backend.Server)
 			models, err := s.Models(t.Context())
 			switch {
 			case kind.Name == noModels:
@@ -260,11 +241,7 @@ func TestSimulatedQueries(t *testing.T) {
 
 // Detect recognises every engine emulated by the simulator and returns evidence.
 func TestDetect(t *testing.T) {
-	want := map[string]string{"mii": "deepspeed-mii", "mii-generate": "deepspeed-mii-generate", "lmdeploy": "lmdeploy-generate"}
 	for _, engine := range sim.Engines() {
-		if want[engine] == "" {
-			want[engine] = engine
-		}
 		_, url := simulate(t, sim.Options{Engine: engine})
 		client, err := transport.New(transport.Options{BaseURL: url})
 		if err != nil {
@@ -272,7 +249,7 @@ func TestDetect(t *testing.T) {
 		}
 		kind, evidence, err := backend.Detect(t.Context(), backend.Options{Client: client})
 		client.Close()
-		if err != nil || kind.Name != want[engine] || !strings.Contains(evidence, "GET /") {
+		if err != nil || kind.Name != engine || !strings.Contains(evidence, "GET /") {
 			t.Errorf("%s: found %q by %q, %v", engine, kind.Name, evidence, err)
 		}
 	}

@@ -9,21 +9,20 @@ import (
 	"slices"
 
 	"github.com/tacho-bench/tacho"
-	"github.com/tacho-bench/tacho/internal/wire"
 )
 
 var tritonTRT = Kind{
 	Name:        "triton",
 	Aliases:     []string{"tensorrt-llm", "triton-trtllm"},
 	Doc:         "Triton's generate extension over a TensorRT-LLM model: text; the server reports no token counts",
-	Endpoint:    wire.TritonStreamPath(modelPlaceholder),
+	Endpoint:    tritonPath,
 	Port:        8000,
 	Takes:       Forms{Text: true},
 	ExactLength: true,
 	noEndMark:   true,
 	supports:    allSampling,
-	about:       wire.TritonServerPath,
-	signatures:  []signature{certain(wire.TritonServerPath, `"name":"triton"`)},
+	about:       tritonServerPath,
+	signatures:  []signature{certain(tritonServerPath, `"name":"triton"`)},
 	prefer:      preferVLLM,
 	encode:      encodeTritonTRT,
 	decoder:     newTritonDecoder,
@@ -36,7 +35,7 @@ var tritonTRT = Kind{
 var tritonVLLM = Kind{
 	Name:        "triton-vllm",
 	Doc:         "Triton's generate extension over a vLLM model: text, exact output lengths, token counts",
-	Endpoint:    wire.TritonStreamPath(modelPlaceholder),
+	Endpoint:    tritonPath,
 	Port:        8000,
 	Takes:       Forms{Text: true},
 	ExactLength: true,
@@ -56,10 +55,13 @@ func preferVLLM(ctx context.Context, c *client) (*Kind, string) {
 	}
 	const isVLLM = `"backend":"vllm"`
 	for _, m := range models {
-		path := wire.TritonConfigPath(url.PathEscape(m.ID))
-		var config wire.TritonModelConfig
+		path := "/v2/models/" + url.PathEscape(m.ID) + "/config"
+		var config struct {
+			Backend string         `json:"backend"`
+			Input   []tritonTensor `json:"input"`
+		}
 		has := func(tensor string) bool {
-			return slices.Contains(config.Input, wire.TritonTensor{Name: tensor})
+			return slices.Contains(config.Input, tritonTensor{Name: tensor})
 		}
 		switch err := c.query(ctx, http.MethodGet, path, nil, &config); {
 		case err != nil:
@@ -79,7 +81,7 @@ const unusedToken = 1 << 20
 
 func encodeTritonTRT(o *Options, r *tacho.Request) ([]byte, error) {
 	s, none := o.Sampling, ""
-	q := wire.TritonRequest{
+	q := tritonRequest{
 		TextInput: r.Input.Text, MaxTokens: r.MaxTokens, BadWords: &none, StopWords: &none, Stream: true,
 		Temperature: s.Temperature, TopK: s.TopK, TopP: s.TopP,
 	}
@@ -92,7 +94,7 @@ func encodeTritonTRT(o *Options, r *tacho.Request) ([]byte, error) {
 
 func encodeTritonVLLM(o *Options, r *tacho.Request) ([]byte, error) {
 	// The server passes the parameters, including extra fields, to vLLM.
-	parameters, err := marshalWith(&wire.TritonParameters{
+	parameters, err := marshalWith(&tritonParameters{
 		Stream: true, MaxTokens: r.MaxTokens, IgnoreEOS: r.IgnoreEOS, Temperature: o.Sampling.Temperature,
 	}, o.Sampling.fields("top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty"), o.Extra, r.Extra)
 	if err != nil {
@@ -165,8 +167,11 @@ func (d *tritonDecoder) member(key []byte) {
 // tritonModels lists the models that are ready, with the usual names first. If the server does not list its models,
 // tritonModels queries only the usual names.
 func tritonModels(ctx context.Context, c *client, usual ...string) ([]Model, error) {
-	var list []wire.TritonIndexEntry
-	err := c.query(ctx, http.MethodPost, wire.TritonIndexPath, struct{}{}, &list)
+	var list []struct {
+		Name  string `json:"name"`
+		State string `json:"state"` // READY, UNAVAILABLE, ...
+	}
+	err := c.query(ctx, http.MethodPost, "/v2/repository/index", struct{}{}, &list)
 	if errors.Is(err, ErrNoEndpoint) {
 		for _, name := range usual {
 			if c.query(ctx, http.MethodGet, "/v2/models/"+name+"/ready", nil, nil) == nil {
@@ -191,4 +196,38 @@ func tritonModels(ctx context.Context, c *client, usual ...string) ([]Model, err
 	}
 	slices.SortStableFunc(models, func(a, b Model) int { return cmp.Compare(rank(a), rank(b)) })
 	return models, nil
+}
+
+const (
+	tritonPath       = "/v2/models/" + modelPlaceholder + "/generate_stream"
+	tritonServerPath = "/v2"
+)
+
+// A tritonTensor is one input of a model.
+type tritonTensor struct {
+	Name string `json:"name"`
+}
+
+// A tritonRequest is the body of a request. TensorRT-LLM reads parameters next to the text, the vLLM backend reads
+// Parameters.
+type tritonRequest struct {
+	TextInput string `json:"text_input"`
+
+	MaxTokens   int      `json:"max_tokens,omitempty"`
+	MinTokens   int      `json:"min_tokens,omitempty"`
+	BadWords    *string  `json:"bad_words,omitempty"`
+	StopWords   *string  `json:"stop_words,omitempty"`
+	EndID       *int     `json:"end_id,omitempty"`
+	Temperature *float64 `json:"temperature,omitempty"`
+	TopK        *int     `json:"top_k,omitempty"`
+	TopP        *float64 `json:"top_p,omitempty"`
+	Stream      bool     `json:"stream,omitempty"`
+}
+
+// tritonParameters are the parameters of the vLLM backend.
+type tritonParameters struct {
+	Stream      bool     `json:"stream,omitempty"`
+	MaxTokens   int      `json:"max_tokens,omitempty"`
+	IgnoreEOS   bool     `json:"ignore_eos,omitempty"`
+	Temperature *float64 `json:"temperature,omitempty"`
 }

@@ -150,5 +150,5 @@ func (v *anthropicEncoder) whole(b []byte) []byte {
 	m.Content = []wire.AnthropicBlock{{Type: "text", Text: textHole}}
 	m.StopReason, m.StopSequence = v.reason()
 	m.Usage = v.usage(v.counted(v.output))
-	return v.fillHoles(b, appendJSON(nil, m), 0, v.output)
+	return v.fillHoles(b, appendJSON(nil, m))
 }

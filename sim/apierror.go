@@ -91,11 +91,6 @@ func flatErrorBody(_ *emulatedServer, c *apiError) []byte {
 	return appendJSON(nil, map[string]any{"object": "error", "message": c.message, "type": errorType(c.status), "param": nil, "code": c.status})
 }
 
-// flatInvalidErrorBody is the format of servers with one type for all errors.
-func flatInvalidErrorBody(_ *emulatedServer, c *apiError) []byte {
-	return appendJSON(nil, map[string]any{"object": "error", "message": c.message, "type": "invalid_request_error", "param": nil, "code": c.status})
-}
-
 // ollamaOpenAIErrorBody is Ollama's format on its OpenAI endpoints.
 func ollamaOpenAIErrorBody(_ *emulatedServer, c *apiError) []byte {
 	kind := "api_error"

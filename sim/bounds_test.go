@@ -27,7 +27,6 @@ func TestAnswersOfVectorsAreBounded(t *testing.T) {
 			{"/v1/embeddings", `{"input":` + inputs + `,"dimensions":65536}`, http.StatusBadRequest},
 			{"/v1/embeddings", `{"input":` + inputs + `}`, http.StatusOK},
 			{"/v1/embeddings", `{"input":"a","dimensions":65536}`, http.StatusOK},
-			{"/pooling", `{"input":` + many + `}`, http.StatusBadRequest},
 			{"/v1/embeddings", `{"input":` + many + `}`, http.StatusBadRequest},
 		} {
 			res := post(t, c, tt.path, tt.body)

@@ -46,12 +46,11 @@ type dialect struct {
 
 // dialects are all supported APIs.
 var dialects = []*dialect{
-	completions, chat, responses, embedding, pooling, rerank, transcription,
+	completions, chat, responses, embedding,
 	generate, tgiStream,
 	llamaCompletion,
 	ollamaGenerate, ollamaChat,
 	anthropicMessages,
-	tritonStream, tritonGenerate,
 }
 
 // A frame is the text before and after the JSON of an event.

@@ -19,7 +19,7 @@ const (
 
 // embedding answers after the model has read all inputs.
 var embedding = &dialect{
-	paths:     []string{wire.EmbeddingsPath, wire.InfinityPath},
+	paths:     []string{wire.EmbeddingsPath},
 	read:      readEmbedding,
 	errorBody: openAIErrorBody,
 }
@@ -34,41 +34,40 @@ func readEmbedding(in *incoming) (*generation, error) {
 	}
 	p := in.newPrompt()
 	var seeds []uint64
-	switch {
-	case q.Messages != nil:
+	if q.Messages != nil {
 		p.addMessages(q.Messages)
 		seeds = []uint64{p.Seed}
-	case q.Modality != "" && q.Modality != "text":
-		for _, address := range q.Input.Texts {
-			p.addData([]byte(address), pictureTokens)
-			seeds = append(seeds, p.Seed)
-		}
-	default:
-		seeds = p.addInputs(&q.Input)
 	}
-	if err := fits(len(seeds), cmp.Or(q.Dimensions, defaultDimensions)); err != nil {
+	for _, text := range q.Input.Texts {
+		p.AddText(text)
+		seeds = append(seeds, p.Seed)
+	}
+	for _, ids := range q.Input.IDs {
+		p.AddIDs(ids)
+		seeds = append(seeds, p.Seed)
+	}
+	dimensions := cmp.Or(q.Dimensions, defaultDimensions)
+	if len(seeds)*dimensions > maxNumbers {
+		return nil, fmt.Errorf("input: %d vectors of %d dimensions exceed %d numbers: send fewer inputs", len(seeds), dimensions, maxNumbers)
+	}
+	// The only token of the prefill is not sent.
+	a, err := in.generation(p, params{model: q.Model, limit: 1, ignoreEOS: true})
+	if err != nil {
 		return nil, err
 	}
-	return in.documentGeneration(p, q.Model, func(a *generation) any {
+	a.encoder = &eventEncoder{generation: a, appendJSON: func(b []byte, _, _ int) []byte {
 		res := embeddingsResponse{Object: "list", Model: a.model, Data: []embeddingsItem{}}
 		if !a.fx.noUsage {
 			n := a.counted(a.Tokens)
 			res.Usage = embeddingsUsage{PromptTokens: n, TotalTokens: n}
 		}
 		for i, seed := range seeds {
-			vector := encodeVector(unitVector(seed, cmp.Or(q.Dimensions, defaultDimensions)), q.EncodingFormat)
+			vector := encodeVector(unitVector(seed, dimensions), q.EncodingFormat)
 			res.Data = append(res.Data, embeddingsItem{Object: "embedding", Index: i, Embedding: vector})
 		}
-		return res
-	})
-}
-
-// fits returns an error if an answer of that many vectors would be too long.
-func fits(vectors, dimensions int) error {
-	if vectors*dimensions > maxNumbers {
-		return fmt.Errorf("input: %d vectors of %d dimensions exceed %d numbers: send fewer inputs", vectors, dimensions, maxNumbers)
-	}
-	return nil
+		return appendJSON(b, res)
+	}}
+	return a, nil
 }
 
 func encodeVector(vector []float32, format string) json.RawMessage {

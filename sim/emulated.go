@@ -35,13 +35,7 @@ var emulatedServers = []emulatedServer{
 	{name: "llamacpp", version: "b7000", port: 8080, metricsPath: "/metrics", metrics: llamaMetrics, openai: llamaVariant, keepAlive: 30 * time.Second},
 	{name: "ollama", version: "0.17.4", port: 11434, openai: ollamaVariant, owner: "library", pages: ollamaPages, unknownModel: "model '%s' not found"},
 	{name: "trtllm", version: "1.2.0", port: 8000, metricsPath: "/prometheus/metrics", metrics: trtllmMetrics, openai: trtllmVariant, owner: "tensorrt_llm"},
-	{name: "lmdeploy", version: "0.10.2", port: 23333, metricsPath: "/metrics", metrics: lmdeployMetrics, openai: lmdeployVariant, pages: lmdeployPages, unknownModel: "The model '%s' does not exist."},
-	{name: "mii", version: "0.3.3", port: 8000, openai: miiVariant, owner: "deepspeed-mii", unknownModel: "The model `%s` does not exist."},
-	{name: "mii-generate", version: "0.3.3", port: 8000, pages: miiPages},
-	{name: "triton", version: "2.60.0", port: 8000, pages: tritonPages},
-	{name: "triton-vllm", version: "2.60.0", port: 8000, pages: tritonPages},
 	{name: "anthropic", version: "2023-06-01", port: 443, pages: anthropicPages, unknownModel: "model: %s"},
-	{name: "gemini", version: "v1beta", port: 443, pages: geminiPages, unknownModel: "models/%s is not found for API version v1beta"},
 }
 
 func emulatedServerOf(engine string) *emulatedServer {
@@ -77,7 +71,7 @@ type openAIVariant struct {
 	finishAlone bool    // chat: the finish reason has a separate chunk
 	tgiFinish   bool    // completions: finish reasons of TGI's own protocol
 
-	usage         usageStyle
+	zeroUsage     bool // usage in chunks before the last is zeros if requested, not missing
 	usageAlways   bool // completions: the last chunk always contains usage
 	usageImplied  bool // any stream options enable usage
 	optionsStream bool // stream options without a stream are an error
@@ -101,26 +95,13 @@ const (
 	roleNull                   // the same, with content null
 	roleBare                   // the same, without content
 	roleEach                   // with every token
-	roleEarly                  // in a chunk before the model runs
-)
-
-// usageStyle is the usage in chunks before the last.
-type usageStyle int
-
-const (
-	usageAsked usageStyle = iota // none; a separate chunk at the end if requested
-	usageNull                    // null if requested
-	usageZero                    // zeros if requested
-	usageNever                   // never any usage
 )
 
 var (
-	vllmVariant     = openAIVariant{emptyDelta: true, toolParser: true, reasoning: true, optionsStream: true, errorDone: true}
-	sglangVariant   = openAIVariant{errorBody: flatErrorBody, finishAlone: true, errorDone: true}
-	tgiVariant      = openAIVariant{errorBody: tgiErrorBody, role: roleEach, noFinish: new(string), noID: true, tgiFinish: true, usageAlways: true, errorDone: true, textOnly: true}
-	llamaVariant    = openAIVariant{errorBody: llamaErrorBody, lenient: true, role: roleNull, finishAlone: true, usageAlways: true, timings: true}
-	ollamaVariant   = openAIVariant{errorBody: ollamaOpenAIErrorBody, lenient: true, role: roleEach, reasoning: true, finishAlone: true, usage: usageZero, errorDone: true}
-	trtllmVariant   = openAIVariant{role: roleBare, dropNulls: true, usageImplied: true, optionsStream: true, errorBody: flatErrorBody, errorCuts: true, strict: true}
-	lmdeployVariant = openAIVariant{errorBody: flatInvalidErrorBody, role: roleEach, usage: usageNull, errorDone: true}
-	miiVariant      = openAIVariant{errorBody: flatInvalidErrorBody, role: roleEarly, usage: usageNever, errorDone: true}
+	vllmVariant   = openAIVariant{emptyDelta: true, toolParser: true, reasoning: true, optionsStream: true, errorDone: true}
+	sglangVariant = openAIVariant{errorBody: flatErrorBody, finishAlone: true, errorDone: true}
+	tgiVariant    = openAIVariant{errorBody: tgiErrorBody, role: roleEach, noFinish: new(string), noID: true, tgiFinish: true, usageAlways: true, errorDone: true, textOnly: true}
+	llamaVariant  = openAIVariant{errorBody: llamaErrorBody, lenient: true, role: roleNull, finishAlone: true, usageAlways: true, timings: true}
+	ollamaVariant = openAIVariant{errorBody: ollamaOpenAIErrorBody, lenient: true, role: roleEach, reasoning: true, finishAlone: true, zeroUsage: true, errorDone: true}
+	trtllmVariant = openAIVariant{role: roleBare, dropNulls: true, usageImplied: true, optionsStream: true, errorBody: flatErrorBody, errorCuts: true, strict: true}
 )

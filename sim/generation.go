@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"hash/fnv"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/tacho-bench/tacho/internal/wav"
 	"github.com/tacho-bench/tacho/internal/wire"
 	"github.com/tacho-bench/tacho/sim/step"
 	"github.com/tacho-bench/tacho/sim/words"
@@ -88,16 +91,15 @@ func (a *generation) text(b []byte, from, to int) []byte {
 	return b
 }
 
-// fillHoles appends encoded JSON and puts the text of tokens from up to but not
-// including to into each text hole.
-func (a *generation) fillHoles(b, encoded []byte, from, to int) []byte {
+// fillHoles appends encoded JSON and puts the whole text into each text hole.
+func (a *generation) fillHoles(b, encoded []byte) []byte {
 	for {
 		before, after, found := bytes.Cut(encoded, []byte(textHole))
 		b = append(b, before...)
 		if !found {
 			return b
 		}
-		b, encoded = a.text(b, from, to), after
+		b, encoded = a.text(b, 0, a.output), after
 	}
 }
 
@@ -140,18 +142,32 @@ func (p *prompt) addMessages(messages []wire.OpenAIMessage) {
 	}
 }
 
-// pictureTokens is the token count of a picture or a video of any size.
-const pictureTokens = 256
+const (
+	pictureTokens        = 256     // of a picture or a video of any size
+	audioTokensPerSecond = 100     // vLLM's rate for Whisper
+	mostAudioTokens      = 1 << 22 // above the limit of any model
+)
 
 func (p *prompt) addPart(part *wire.OpenAIPart) {
 	p.AddText(part.Text)
-	if part.InputAudio != nil {
-		p.addData(part.InputAudio.Data, soundTokens(soundSeconds(part.InputAudio.Data)))
+	if sound := part.InputAudio; sound != nil {
+		// 16 bits at 16,000 samples per second are assumed for audio of unknown duration.
+		seconds := cmp.Or(wav.Seconds(sound.Data), float64(len(sound.Data))/32_000)
+		p.addData(sound.Data, int(math.Ceil(min(seconds*audioTokensPerSecond, mostAudioTokens))))
 	}
 	for _, picture := range [][]byte{part.ImageURL, part.VideoURL} {
 		if picture != nil {
 			p.addData(picture, pictureTokens)
 		}
+	}
+}
+
+// addData adds n tokens determined by the data alone.
+func (p *prompt) addData(data []byte, n int) {
+	h := fnv.New64a()
+	_, _ = h.Write(data) // a hash never fails
+	for k := range n {
+		p.Add(h.Sum64() + uint64(k))
 	}
 }
 

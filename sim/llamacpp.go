@@ -113,5 +113,5 @@ func (v *llamaEncoder) last(b []byte) []byte {
 }
 
 func (v *llamaEncoder) whole(b []byte) []byte {
-	return v.fillHoles(b, appendJSON(nil, v.final(textHole)), 0, v.output)
+	return v.fillHoles(b, appendJSON(nil, v.final(textHole)))
 }

@@ -162,25 +162,6 @@ var trtllmMetrics = []metric{
 	distribution("trtllm_request_queue_time_seconds", "Histogram of time spent in WAITING phase for request.", queue),
 }
 
-var lmdeployMetrics = []metric{
-	gauge("lmdeploy:num_requests_running", "Number of requests running.", running),
-	gauge("lmdeploy:num_requests_waiting", "Number of requests waiting.", waiting),
-	gauge("lmdeploy:gpu_cache_usage_perc", "GPU KV-cache usage.", kvShare),
-	gauge("lmdeploy:prefix_cache_hit_rate", "Prefix cache hit rate.", hitRate),
-	counter("lmdeploy:prompt_tokens_total", "Number of prefill tokens processed.", promptTokens),
-	counter("lmdeploy:cached_tokens_total", "Number of cached prompt tokens.", cachedTokens),
-	counter("lmdeploy:generation_tokens_total", "Number of generation tokens processed.", generated),
-	counter("lmdeploy:request_success_total", "Count of successfully processed requests.", succeeded),
-	gauge("lmdeploy:num_requests_failed", "Number of failed requests.", func(x *snapshot) float64 { return refused(x) + aborted(x) }),
-	distribution("lmdeploy:time_to_first_token_seconds", "Histogram of time to first token in seconds.", ttft),
-	distribution("lmdeploy:time_per_output_token_seconds", "Histogram of time per output token in seconds.", tpot),
-	distribution("lmdeploy:e2e_request_latency_seconds", "Histogram of e2e request latency in seconds.", e2e),
-	distribution("lmdeploy:request_queue_time_seconds", "Histogram of time in the queue in seconds.", queue),
-	distribution("lmdeploy:request_inference_time_seconds", "Histogram of time spent in RUNNING phase for request.", inferenceTimes),
-	distribution("lmdeploy:request_prefill_time_seconds", "Histogram of time spent in PREFILL phase for request.", prefill),
-	distribution("lmdeploy:request_decode_time_seconds", "Histogram of time spent in DECODE phase for request.", decoded),
-}
-
 // metricsPage answers in the Prometheus text format.
 func (s *Server) metricsPage(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != s.emulated.metricsPath {

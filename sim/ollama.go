@@ -123,5 +123,5 @@ func (v *ollamaEncoder) last(b []byte) []byte {
 }
 
 func (v *ollamaEncoder) whole(b []byte) []byte {
-	return v.fillHoles(b, appendJSON(nil, v.line(v.model, time.Now().UTC(), v.final(), textHole)), 0, v.output)
+	return v.fillHoles(b, appendJSON(nil, v.line(v.model, time.Now().UTC(), v.final(), textHole)))
 }

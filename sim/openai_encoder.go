@@ -31,9 +31,9 @@ func (v *openAIEncoder) options(o *wire.OpenAIStreamOptions, stream bool) error 
 	case o == nil:
 	case !stream && v.variant.optionsStream:
 		return &apiError{param: "stream_options", message: "stream_options are allowed only with stream true"}
-	case v.variant.usage != usageNever:
+	default:
 		v.usage = o.IncludeUsage || v.variant.usageImplied
-		v.continuous = o.IncludeUsage && o.ContinuousUsageStats && v.variant.usage == usageAsked
+		v.continuous = o.IncludeUsage && o.ContinuousUsageStats && !v.variant.zeroUsage
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func (v *openAIEncoder) holeUsage() *openaiUsage {
 	switch {
 	case v.continuous && !v.fx.noUsage:
 		return &openaiUsage{PromptTokens: v.Tokens, TotalTokens: intHole, CompletionTokens: intHole2}
-	case v.usage && v.variant.usage == usageZero:
+	case v.usage && v.variant.zeroUsage:
 		return &openaiUsage{}
 	}
 	return nil
@@ -146,9 +146,6 @@ func (v *openAIEncoder) encodeEvent(chunk any) string {
 	j := string(appendJSON(nil, chunk))
 	if v.variant.dropNulls {
 		j = strings.NewReplacer(`,"logprobs":null`, "", `,"finish_reason":null`, "").Replace(j)
-	}
-	if v.usage && v.variant.usage == usageNull && !strings.Contains(j, `"usage":`) {
-		j = strings.TrimSuffix(j, "}") + `,"usage":null}`
 	}
 	return wire.SSEBegin + j + wire.SSEEnd
 }
@@ -371,7 +368,7 @@ func (v *chatEncoder) usageAt(n int) *openaiUsage {
 }
 
 func (v *chatEncoder) early(b []byte) []byte {
-	if v.variant.role == roleEarly || v.fx.earlyRole {
+	if v.fx.earlyRole {
 		return v.role(b)
 	}
 	return b

@@ -126,11 +126,6 @@ type (
 	openaiChatChunk = openaiAnswer[openaiChatChoice]
 	// An openaiChatCompletion is the whole answer of OpenAIChatPath.
 	openaiChatCompletion = openaiAnswer[openaiChatMessageChoice]
-	// An openaiTranscriptionChunk is one chunk of a stream of vLLM's
-	// transcriptions. Its object is transcription.chunk or translation.chunk. Long
-	// audio is cut into pieces, each of which ends with a finish reason. The stream
-	// ends with [DONE].
-	openaiTranscriptionChunk = openaiAnswer[openaiTranscriptionChoice]
 )
 
 // An openaiCompletionChoice is one choice of an openaiCompletion.
@@ -217,27 +212,4 @@ type openaiError struct {
 	Type    string  `json:"type"`
 	Param   *string `json:"param"`
 	Code    int     `json:"code"`
-}
-
-// An openaiTranscriptionChoice is the text that a chunk adds.
-type openaiTranscriptionChoice struct {
-	Delta        openaiTranscriptionDelta `json:"delta"`
-	FinishReason *string                  `json:"finish_reason,omitempty"`
-}
-
-// An openaiTranscriptionDelta is a piece of the text.
-type openaiTranscriptionDelta struct {
-	Content string `json:"content"`
-}
-
-// An openaiTranscription is the whole answer of a request without streaming.
-type openaiTranscription struct {
-	Text  string               `json:"text"`
-	Usage *openaiDurationUsage `json:"usage,omitempty"`
-}
-
-// openaiDurationUsage counts audio by its duration.
-type openaiDurationUsage struct {
-	Type    string `json:"type"` // duration
-	Seconds int    `json:"seconds"`
 }

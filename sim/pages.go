@@ -17,15 +17,11 @@ var pages = map[string]page{
 	"GET /health":                           (*Server).health,
 	"GET /ping":                             (*Server).health,
 	"GET /health_generate":                  (*Server).health,
-	"GET /v2/health/ready":                  (*Server).health,
-	"GET /v2/health/live":                   (*Server).health,
-	"GET /v2/models/{model}/ready":          (*Server).health,
 	"GET /version":                          (*Server).version,
 	"GET /load":                             (*Server).serverLoad,
 	"GET /metrics":                          (*Server).metricsPage,
 	"GET /prometheus/metrics":               (*Server).metricsPage,
 	"GET " + wire.OpenAIModelsPath:          (*Server).models,
-	"GET " + wire.InfinityModelsPath:        (*Server).models,
 	"POST " + wire.OpenAITokenizePath:       (*Server).tokenize,
 	"POST " + wire.OpenAIDetokenizePath:     (*Server).detokenize,
 	"POST /reset_prefix_cache":              (*Server).resetPrefixCache,
@@ -91,9 +87,6 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	}
 	writeJSON(w, list)
 }
-
-// notFound is for a page of other servers that this server does not have.
-func notFound(_ *Server, w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
 
 func (s *Server) tgiInfo(w http.ResponseWriter, _ *http.Request) {
 	concurrent := s.opt.MaxConcurrent

@@ -133,10 +133,10 @@ func (v *responsesEncoder) last(b []byte) []byte {
 	end = v.event(end, v.part(responsesEvent{Type: wire.ResponsesContentPartDone, Part: textPart(textHole)}))
 	end = v.event(end, responsesEvent{Type: wire.ResponsesOutputItemDone, OutputIndex: new(int), Item: &final.Output[0]})
 	end = v.event(end, responsesEvent{Type: kind, Response: final})
-	return v.fillHoles(b, end, 0, v.output)
+	return v.fillHoles(b, end)
 }
 
 func (v *responsesEncoder) whole(b []byte) []byte {
 	_, final := v.final()
-	return v.fillHoles(b, appendJSON(nil, final), 0, v.output)
+	return v.fillHoles(b, appendJSON(nil, final))
 }

@@ -47,10 +47,6 @@ var generate = &dialect{
 		switch {
 		case q.Inputs != nil:
 			return tgiWhole
-		case q.Sampling == nil && p.name == "lmdeploy":
-			return lmdeployGenerate
-		case q.Sampling == nil && p.name == "mii-generate":
-			return miiGenerate
 		}
 		return sglangGenerate
 	},

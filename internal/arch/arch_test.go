@@ -36,6 +36,7 @@ var layers = map[string]string{
 	"token/internal/ranks/generate": "token/internal/ranks",
 	"internal/wire":                 "internal/jsonscan internal/limit",
 	"internal/memnet":               "",
+	"internal/recorded":             "",
 	"internal/bounded":              "",
 	"internal/jsonscan":             "",
 	"internal/priority":             "",

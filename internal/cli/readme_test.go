@@ -84,6 +84,9 @@ func consoleBlocks(text string) []string {
 	var out []string
 	for _, m := range consoleLine.FindAllStringSubmatch(text, -1) {
 		command := strings.ReplaceAll(m[1], "http://127.0.0.1:8000", "$SERVER")
+		if strings.Contains(command, "--backend openai-audio") {
+			command = strings.ReplaceAll(command, "$SERVER", "$AUDIO")
+		}
 		switch {
 		case strings.HasPrefix(command, "tacho bench"):
 			command = strings.Replace(command, "tacho bench", "measure", 1)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tacho-bench/tacho/internal/recorded"
 	"github.com/tacho-bench/tacho/sim"
 )
 
@@ -177,7 +178,7 @@ func (r *recorder) start(t *testing.T, path string) string {
 			r.list = append(r.list, one)
 			r.mu.Unlock()
 		}
-		s.ServeHTTP(w, req)
+		otherEndpoints(s).ServeHTTP(w, req)
 	}))
 	t.Cleanup(func() {
 		server.CloseClientConnections()
@@ -185,6 +186,41 @@ func (r *recorder) start(t *testing.T, path string) string {
 		_ = s.Close()
 	})
 	return server.URL
+}
+
+// otherEndpoints serves the endpoints of vLLM and Infinity that the simulator does not have: documents as
+// embeddings, and a recorded transcription.
+func otherEndpoints(s *sim.Server) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/v1/audio/transcriptions":
+			recorded.Open("openai-audio").ServeHTTP(w, r)
+			return
+		case "/pooling", "/embeddings", "/models":
+			r.URL.Path = map[bool]string{true: "/v1/models", false: "/v1/embeddings"}[r.Method == http.MethodGet]
+		case "/v1/rerank":
+			var q struct {
+				Query     string
+				Documents []string
+			}
+			if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			for i := range q.Documents {
+				q.Documents[i] = q.Query + " " + q.Documents[i]
+			}
+			body, _ := json.Marshal(map[string]any{"input": q.Documents})
+			r.URL.Path, r.Body = "/v1/embeddings", io.NopCloser(bytes.NewReader(body))
+			answer := httptest.NewRecorder()
+			s.ServeHTTP(answer, r)
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(answer.Code)
+			_, _ = w.Write(bytes.Replace(answer.Body.Bytes(), []byte(`"data":`), []byte(`"results":`), 1))
+			return
+		}
+		s.ServeHTTP(w, r)
+	})
 }
 
 // newSeen parses a request with a JSON or form body.

@@ -35,9 +35,9 @@ func newSim(env *Env) *cobra.Command {
 		Use:   "sim",
 		Short: "Serve a simulated inference engine, for machines without a GPU",
 		Long: `sim is an inference server without a GPU. It supports the protocols of OpenAI
-(completions, chat, responses, embeddings), TGI, SGLang, llama.cpp, Ollama,
-Anthropic and Triton, all on one port, with the timing of the simulated engine: a
-profile of --list, your own profile, or fixed times with --ttft and --itl.
+(completions, chat, responses, embeddings), TGI, SGLang, llama.cpp, Ollama and
+Anthropic, all on one port, with the timing of the simulated engine: a profile of
+--list, your own profile, or fixed times with --ttft and --itl.
 
 A token is one word with the space before it, so that tokens are easy to count.
 /metrics has the metric names of the simulated engine. /sim/truth has the arrival

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tacho-bench/tacho/internal/cli"
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/recorded"
 	"github.com/tacho-bench/tacho/sim"
 )
 
@@ -66,7 +67,7 @@ func inside(vars map[string]string, args ...string) (code int, stdout, stderr st
 }
 
 // TestScripts runs the program in virtual time: each file of testdata/script is
-// a session. $SERVER is a simulated server, $CLOSED an address without a
+// a session. $SERVER is a simulated server, $AUDIO one that transcribes, $CLOSED an address without a
 // listener, $SEEDS the directory of the original reports.
 func TestScripts(t *testing.T) {
 	params := scripts(t, "testdata/script")
@@ -101,6 +102,14 @@ func inBubble(setup func(*testscript.Env) error) func(*testscript.Env) error {
 		}
 		go func() { _ = s.Serve(l) }()
 		e.Setenv("SERVER", "http://"+l.Addr().String())
+		al, err := network.Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		audio := &http.Server{Handler: recorded.Open("openai-audio")}
+		t.Cleanup(func() { _ = audio.Close() })
+		go func() { _ = audio.Serve(al) }()
+		e.Setenv("AUDIO", "http://"+al.Addr().String())
 		e.Values[running{}] = map[string]*command{}
 		return setup(e)
 	}

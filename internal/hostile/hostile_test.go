@@ -28,12 +28,10 @@ const (
 	timeout = "5"
 )
 
-// emulated names the engine to simulate if it differs from the name of the Kind.
+// emulated names the engine to simulate if it differs from the name of the Kind. A Kind with a recording needs none.
 var emulated = map[string]string{
-	"openai": "vllm", "openai-chat": "vllm", "openai-responses": "vllm", "openai-audio": "vllm", "transformers": "vllm",
-	"ollama-chat": "ollama", "lmdeploy-generate": "lmdeploy", "deepspeed-mii": "mii", "deepspeed-mii-generate": "mii-generate",
+	"openai": "vllm", "openai-chat": "vllm", "openai-responses": "vllm", "transformers": "vllm", "ollama-chat": "ollama",
 	"openai-embeddings": "vllm", "openai-embeddings-chat": "vllm", "openai-embeddings-clip": "vllm", "openai-embeddings-vlm2vec": "vllm",
-	"infinity-embeddings": "vllm", "infinity-embeddings-clip": "vllm", "vllm-pooling": "vllm", "vllm-rerank": "vllm",
 }
 
 // class returns the response format of a Kind, for the table of causes.

@@ -1,4 +1,4 @@
-// Package hostile tests tacho against misbehaving servers. A proxy in front of the simulator bends each response
+// Package hostile tests tacho against misbehaving servers. A proxy in front of the simulator, or of a recording, bends each response
 // into one of many shapes. tacho must terminate, count every request, and report the right cause.
 package hostile
 
@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tacho-bench/tacho/internal/recorded"
 	"github.com/tacho-bench/tacho/sim"
 )
 
@@ -28,12 +29,12 @@ type tcpConn interface {
 	SetLinger(seconds int) error
 }
 
-// A proxy answers in place of the simulator.
+// A proxy answers in place of a server.
 type proxy struct {
-	ln    net.Listener
-	sim   *sim.Server
-	shape *shape
-	all   bool // also bend the responses to queries
+	ln     net.Listener
+	server http.Handler // the simulator, or a recording if the simulator does not emulate the server
+	shape  *shape
+	all    bool // also bend the responses to queries
 
 	running sync.WaitGroup
 
@@ -44,12 +45,15 @@ type proxy struct {
 
 func newProxy(t testing.TB, ln net.Listener, tr *trial) *proxy {
 	t.Helper()
-	engine := cmp.Or(emulated[tr.kind.Name], tr.kind.Name)
-	engineSim, err := sim.New(sim.Options{Engine: engine, Model: "m", TTFT: time.Microsecond, ITL: time.Microsecond, ForgetTruth: true})
-	if err != nil {
-		t.Fatal(err)
+	p := &proxy{ln: ln, server: recorded.Open(tr.kind.Name), shape: tr.shape, all: tr.all, conns: map[net.Conn]bool{}}
+	if p.server.(recorded.Server) == nil {
+		engine := cmp.Or(emulated[tr.kind.Name], tr.kind.Name)
+		s, err := sim.New(sim.Options{Engine: engine, Model: "m", TTFT: time.Microsecond, ITL: time.Microsecond, ForgetTruth: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.server = s
 	}
-	p := &proxy{ln: ln, sim: engineSim, shape: tr.shape, all: tr.all, conns: map[net.Conn]bool{}}
 	p.running.Go(p.serve)
 	return p
 }
@@ -79,7 +83,9 @@ func (p *proxy) close() {
 		nc.Close()
 	}
 	p.mu.Unlock()
-	_ = p.sim.Close()
+	if s, ok := p.server.(io.Closer); ok {
+		_ = s.Close()
+	}
 	p.running.Wait()
 }
 
@@ -102,7 +108,7 @@ func (p *proxy) talk(nc tcpConn) {
 		}
 		req.Body = io.NopCloser(bytes.NewReader(body))
 		w := httptest.NewRecorder()
-		p.sim.ServeHTTP(w, req)
+		p.server.ServeHTTP(w, req)
 		o := &out{conn: nc, in: r, answer: newAnswer(w.Result())}
 		if id, measured := strings.CutPrefix(req.Header.Get("X-Request-Id"), mark); p.all || measured && id != "" && id[0] >= '0' && id[0] <= '9' {
 			p.shape.bend(o)
@@ -115,7 +121,7 @@ func (p *proxy) talk(nc tcpConn) {
 	}
 }
 
-// An answer is the response of the simulator.
+// An answer is the response of the server.
 type answer struct {
 	status int
 	typ    string

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -236,7 +237,7 @@ func scrapeSim(t *testing.T, engine string) {
 	requests.Wait()
 	samples := scraper.Stop()
 	in := Summarize(samples, samples[len(samples)-1].At.Seconds())[0]
-	if !slices.Contains([]string{"vllm", "sglang", "tgi", "llamacpp", "trtllm", "lmdeploy"}, engine) { // these servers have no metrics
+	if !slices.Contains([]string{"vllm", "sglang", "tgi", "llamacpp", "trtllm"}, engine) { // these servers have no metrics
 		if in.Scrapes != 0 || in.Failed == 0 || in.Problem != "status 404" {
 			t.Errorf("%+v", in)
 		}
@@ -271,6 +272,49 @@ func scrapeSim(t *testing.T, engine string) {
 	if at := samples[len(samples)-1].At; at < time.Second {
 		t.Errorf("the last page was read at %v", at)
 	}
+}
+
+// The names of LMDeploy's page, which the simulator does not have.
+func TestLMDeployPage(t *testing.T) {
+	const page = `lmdeploy:num_requests_running 2
+lmdeploy:num_requests_waiting 1
+lmdeploy:gpu_cache_usage_perc 0.5
+lmdeploy:prefix_cache_hit_rate 0.25
+lmdeploy:prompt_tokens_total 30
+lmdeploy:cached_tokens_total 7
+lmdeploy:generation_tokens_total 60
+lmdeploy:request_success_total 4
+lmdeploy:time_to_first_token_seconds_sum 0.4
+lmdeploy:time_to_first_token_seconds_count 4
+lmdeploy:time_per_output_token_seconds_sum 0.04
+lmdeploy:time_per_output_token_seconds_count 4
+lmdeploy:e2e_request_latency_seconds_sum 1.2
+lmdeploy:e2e_request_latency_seconds_count 4
+lmdeploy:request_queue_time_seconds_sum 0.08
+lmdeploy:request_queue_time_seconds_count 4
+lmdeploy:request_prefill_time_seconds_sum 0.12
+lmdeploy:request_prefill_time_seconds_count 4
+lmdeploy:request_decode_time_seconds_sum 0.16
+lmdeploy:request_decode_time_seconds_count 4
+lmdeploy:request_inference_time_seconds_sum 0.28
+lmdeploy:request_inference_time_seconds_count 4
+`
+	synctest.Test(t, func(t *testing.T) {
+		pages := []string{regexp.MustCompile(`(?m) \S+$`).ReplaceAllString(page, " 0"), page}
+		client := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, pages[0])
+			pages = pages[len(pages)-1:]
+		}))
+		s := Start(t.Context(), client, []Target{{URL: "http://127.0.0.1/metrics"}}, time.Second, time.Now(), nil)
+		time.Sleep(2500 * time.Millisecond)
+		got, err := json.Marshal(Summarize(s.Stop(), 2.5)[0])
+		const want = `{"target":"http://127.0.0.1/metrics","scrapes":4,"running":{"mean":2,"max":2},"queued":{"mean":1,"max":1},"kv_share":{"mean":0.5,"max":0.5},` +
+			`"prompt_tokens":30,"generation_tokens":60,"finished":4,"prefix_hit_share":0.23333333333333334,"ttft_ms":100,"queue_ms":20,"tpot_ms":10,"e2el_ms":300,` +
+			`"prefill_ms":30,"decode_ms":40,"inference_ms":70,"timed":4}`
+		if string(got) != want || err != nil {
+			t.Errorf("%v %s, want %s", err, got, want)
+		}
+	})
 }
 
 func generate(t *testing.T, client *http.Client, i int) {

@@ -13,22 +13,25 @@ import (
 	"testing/synctest"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/recorded"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/plan"
 	"github.com/tacho-bench/tacho/workload"
 )
 
-// Transcription: the server counts 100 tokens per second of audio, and the
-// report shows audio seconds per second.
+// transcribe returns a server with a recorded transcription.
+func transcribe(http.Handler) http.Handler { return recorded.Open("openai-audio") }
+
+// Transcription: the report has the server's counts and audio seconds per second.
 func TestTranscription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for endpoint, path := range map[string]string{"": "/v1/audio/transcriptions", "/v1/audio/translations": "/v1/audio/translations"} {
-			url, got := serve(t, nil)
+			url, got := serve(t, transcribe)
 			out := do(t, planFor(url, func(p *plan.Plan) {
 				p.Backend, p.DatasetName, p.MMAudioMS, p.Endpoint = "openai-audio", "random-mm", workload.Fixed(2500), endpoint
 			}))
 			s := out.summaries[0]
-			if s.Completed != 6 || s.Tokens.Input != 6*250 || s.Tokens.Output != 6*5 || s.Tokens.OutputBy[0].Source != tacho.FromUsage || !got.asked(path) {
+			if s.Completed != 6 || s.Tokens.Input != 6*3 || s.Tokens.Output != 6*6 || s.Tokens.OutputBy[0].Source != tacho.FromUsage || !got.asked(path) {
 				t.Errorf("%+v, %+v", s.Tokens, s.Failures)
 			}
 			if want := 15 / s.DurationS; math.Abs(s.Throughput.AudioSPerS-want) > 1e-9*want {
@@ -53,7 +56,7 @@ func TestTranscriptionBeyondTheModel(t *testing.T) {
 					_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"tiny","max_model_len":3}]}`)
 					return
 				}
-				h.ServeHTTP(w, r)
+				transcribe(h).ServeHTTP(w, r)
 			})
 		})
 		out := do(t, planFor(url, func(p *plan.Plan) {

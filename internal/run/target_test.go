@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/recorded"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/plan"
@@ -42,20 +43,30 @@ func newSim(t *testing.T, o sim.Options) *sim.Server {
 	return s
 }
 
+// protocols are the protocols that --backend auto detects, of simulated engines and of recordings.
+var protocols = append(sim.Engines(), "triton", "triton-vllm", "lmdeploy-generate", "deepspeed-mii", "deepspeed-mii-generate", "gemini")
+
+// serverOf returns a server with one of protocols.
+func serverOf(t *testing.T, protocol string) http.Handler {
+	t.Helper()
+	if server := recorded.Open(protocol); server != nil {
+		return server
+	}
+	return newSim(t, sim.Options{Engine: protocol, Model: "m"})
+}
+
 // --backend auto detects every engine, and the run uses its protocol.
 func TestAuto(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, engine := range sim.Engines() {
-			url := pose(t, sim.Options{Engine: engine})
-			want, model := engine, ""
-			switch engine {
-			case "lmdeploy":
-				want = "lmdeploy-generate" // the server has both protocols, and this one is better
-			case "mii-generate":
-				model = "tiny" // not listed by the server
+		for _, engine := range protocols {
+			srv := listen(t, serverOf(t, engine))
+			t.Cleanup(srv.Close)
+			model := ""
+			if engine == "deepspeed-mii-generate" {
+				model = "m" // not listed by the server
 			}
-			out := do(t, planFor(url, func(p *plan.Plan) { p.Backend, p.Model = "auto", model }))
-			kind, err := backend.Find(want)
+			out := do(t, planFor(srv.URL, func(p *plan.Plan) { p.Backend, p.Model = "auto", model }))
+			kind, err := backend.Find(engine)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 
 	"github.com/tacho-bench/tacho/plan"
-	"github.com/tacho-bench/tacho/sim"
 	"github.com/tacho-bench/tacho/workload"
 )
 
@@ -18,14 +17,14 @@ import (
 func TestTrialIsShort(t *testing.T) {
 	const tokens = 97
 	asksForAll := regexp.MustCompile(`:\s*97\b`)
-	for _, engine := range sim.Engines() {
+	for _, engine := range protocols {
 		for warmups, want := range map[int]bool{0: false, 1: true} {
 			synctest.Test(t, func(t *testing.T) {
 				var got seen
-				srv := listen(t, got.watch(newSim(t, sim.Options{Engine: engine})))
+				srv := listen(t, got.watch(serverOf(t, engine)))
 				defer srv.Close()
 				out := do(t, planFor(srv.URL, func(p *plan.Plan) {
-					p.Backend, p.Model, p.NoTrial, p.NumWarmups, p.NumPrompts = "auto", "tiny", false, warmups, 1
+					p.Backend, p.Model, p.NoTrial, p.NumWarmups, p.NumPrompts = "auto", "m", false, warmups, 1
 					p.RandomOutputLen = workload.Fixed(tokens)
 				}))
 				var bodies []string

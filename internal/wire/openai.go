@@ -204,22 +204,3 @@ type OpenAIModel struct {
 type OpenAIModelMeta struct {
 	Vocab int `json:"n_vocab,omitempty"`
 }
-
-// Paths of the speech protocol. A request is a multipart form with the audio as a file.
-const (
-	OpenAITranscriptionsPath = "/v1/audio/transcriptions"
-	OpenAITranslationsPath   = "/v1/audio/translations" // into English
-)
-
-// Fields of the form. Fields with the prefix stream_ are extensions of vLLM, because a form cannot contain the
-// stream_options object.
-const (
-	OpenAIFileField            = "file"
-	OpenAIModelField           = "model"
-	OpenAILanguageField        = "language" // language of the audio
-	OpenAIPromptField          = "prompt"   // text preceding the audio
-	OpenAIMaxTokensField       = "max_completion_tokens"
-	OpenAIStreamField          = "stream"
-	OpenAIIncludeUsageField    = "stream_include_usage"
-	OpenAIContinuousUsageField = "stream_continuous_usage_stats"
-)

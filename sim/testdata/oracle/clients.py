@@ -59,20 +59,4 @@ heard["openai responses"] = {
 }
 r = client.embeddings.create(model="m", input=["a b", "c"])
 heard["openai embeddings"] = {"text": f"{len(r.data)} of {len(r.data[0].embedding)}", "usage": r.usage.prompt_tokens}
-
-# Audio of 960 bytes without a duration: 3 tokens. The client has no
-# type for vLLM's chunks, but keeps their contents.
-sound = ("a.raw", bytes(960))
-r = client.audio.transcriptions.create(model="m", file=sound, extra_body={"max_completion_tokens": 4})
-heard["openai transcription whole"] = {"text": r.text, "finish": "length", "usage": int(r.usage.seconds)}
-text, finish, usage = "", None, None
-for chunk in client.audio.transcriptions.create(
-    model="m", file=sound, stream=True, extra_body={"max_completion_tokens": 4, "stream_include_usage": True}
-):
-    if chunk.choices:
-        text += chunk.choices[0]["delta"]["content"]
-        finish = chunk.choices[0].get("finish_reason") or finish
-    if counts := getattr(chunk, "usage", None):
-        usage = counts["completion_tokens"] if isinstance(counts, dict) else counts.completion_tokens
-heard["openai transcription"] = {"text": text, "finish": finish, "usage": usage}
 print(json.dumps(heard))
