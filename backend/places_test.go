@@ -28,8 +28,7 @@ var otherMeanings = map[string][]string{
 	"bench/publish.go": {"openai", "anthropic", "gemini"},
 
 	// Translations of other tools' flags.
-	"internal/cli/foreigndata.go": {"openai", "openai-chat"},
-	"internal/cli/foreignline.go": {"openai", "openai-audio", "openai-chat", "openai-embeddings", "sglang", "vllm", "vllm-rerank"},
+	"internal/migrate/migrate.go": {"openai", "openai-chat", "openai-embeddings"},
 
 	// Formats of results, and known metric definitions.
 	"internal/archive/vllm.go":          {"vllm"},
