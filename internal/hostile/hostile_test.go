@@ -43,8 +43,10 @@ func class(k *backend.Kind) string {
 		return "lines"
 	case k.Name == "triton":
 		return "unmarked" // streams end without a mark
+	case slices.Contains([]string{"openai-responses", "anthropic", "gemini", "tgi", "llamacpp", "triton-vllm"}, k.Name):
+		return "events"
 	}
-	return "events"
+	return "done" // [DONE] ends a stream
 }
 
 // loops are the flags for an open loop and a closed loop.

@@ -404,7 +404,7 @@ var waits = []shape{
 	{name: "silence in the head", want: "timeout", stalls: true, bend: func(o *out) { o.raw("HTTP/1.1 200 OK\r\nContent-Ty"); o.stall() }},
 	{name: "silence behind the head", want: "timeout", stalls: true, bend: func(o *out) { o.head(); o.stall() }},
 	{name: "silence inside an event", want: "timeout", stalls: true, bend: func(o *out) { o.head(); o.chunk(o.body[:len(o.body)/2]); o.stall() }},
-	{name: "silence behind the answer", want: "timeout", stalls: true, bend: func(o *out) { o.head(); o.chunk(o.body); o.stall() }},
+	{name: "silence behind the answer", want: "timeout done=ok", stalls: true, bend: func(o *out) { o.head(); o.chunk(o.body); o.stall() }},
 	{name: "silence in a refusal", want: "status", stalls: true, bend: func(o *out) { o.raw("HTTP/1.1 503 Busy\r\nContent-Length: 100\r\n\r\n{"); o.stall() }},
 	{name: "a head that trickles", want: "timeout", stalls: true, bend: func(o *out) {
 		for o.raw("HTTP/1.1 200 OK\r\nX: ") {
