@@ -11,6 +11,7 @@ import (
 
 	"github.com/tacho-bench/tacho/internal/redact"
 	"github.com/tacho-bench/tacho/internal/termtext"
+	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/plan"
 	"github.com/tacho-bench/tacho/report"
@@ -41,7 +42,7 @@ func (b *benchRun) present(r *report.Report) error {
 		}
 		b.say(name + filepath.Join(b.Keep.Dir(), store.TextFile))
 	}
-	if b.answer == nil {
+	if b.answer == nil && b.Runner.Asked.FailIf == "" && b.env.Getenv("CI") == "" { // nobody acts on it in CI
 		b.say(b.env.suggestion("Next, " + b.next()))
 	}
 	return err
@@ -138,12 +139,13 @@ func (e *Env) wrapAt() int {
 // whatIsSent are the option groups that define the requests.
 var whatIsSent = []string{"Request", "Workload", "Dataset", "Conversations", "Traces"}
 
-// next suggests the next command after this run.
+// next suggests the next command after this run, with the same requests: more of them if they are too few for a p99,
+// otherwise a search for the limit.
 func (b *benchRun) next() string {
 	p := &b.Runner.Asked
 	whom := "--base-url " + strings.Join(p.ShownURLs(), " ")
 	if len(b.Outer) > 0 {
-		return "start the best setting and find its maximum load: tacho find --base-url http://HOST:PORT --slo '" + cmp.Or(conclusion.Limit(b.Outcome.Levels), "ttft:p99<500ms") + "'"
+		return "start the best setting and find its maximum load: tacho find --base-url http://HOST:PORT" + b.same(whatIsSent...) + b.slo()
 	}
 	if slices.ContainsFunc(b.Outcome.Levels, func(l outcome.Level) bool { return l.Summary.Config.Interrupted }) {
 		return "continue the run: tacho bench --resume " + b.Keep.Dir()
@@ -157,31 +159,38 @@ func (b *benchRun) next() string {
 		return "measure your server: tacho bench --base-url http://HOST:PORT" + b.same(append(whatIsSent, "Load")...) + limitsOf(p)
 	}
 	whom += b.same(append(whatIsSent, "Server", "Agents", "Prediction")...)
-	if limit := conclusion.Limit(b.Outcome.Levels); limit != "" {
-		return "find the limit within a few percent: tacho find " + whom + " --slo '" + limit + "'"
-	}
-	if len(p.Values("max-concurrency")) > 1 || p.Swept() != "" { // the curve is known
-		return "find the load that keeps an SLO: tacho find " + whom + " --slo 'ttft:p99<500ms'"
-	}
 	if b.short() {
-		return fmt.Sprintf("run longer, because %d requests show little: tacho bench %s%s --num-prompts %d", b.Outcome.Levels[0].Summary.Requests,
-			whom, b.sameBut([]string{"num-prompts", "max-seconds", "sweep-num-prompts-factor"}, "Load"), longerRun)
+		return fmt.Sprintf("run longer, because a p99 needs %d requests: tacho bench %s%s%s --num-prompts %d", enoughRequests,
+			whom, b.sameBut([]string{"num-prompts", "max-seconds", "sweep-num-prompts-factor"}, "Load"), limitsOf(p), enoughRequests)
 	}
-	return "find the maximum load: tacho bench " + whom + " --request-rate sweep"
+	return "find the highest load that keeps an SLO: tacho find " + whom + b.slo()
 }
 
-const (
-	// fewRequests is the number of requests below which a run is a trial: a percentile
-	// beyond p95 would be its slowest request.
-	fewRequests = 20
-	// longerRun is the number of requests of a proposed longer run, enough for a p99.
-	longerRun = 100
-)
+// enoughRequests is the smallest number of requests with a p99.
+const enoughRequests = 100
 
-// short reports whether the run is one level with few requests because of its plan.
+// short reports whether the run is one level with too few requests for a p99 because of its plan.
 func (b *benchRun) short() bool {
 	p, levels := &b.Runner.Asked, b.Outcome.Levels
-	return len(levels) == 1 && levels[0].Summary.Requests < fewRequests && !p.OwnTimes() && (p.Given("num-prompts") || p.MaxSeconds > 0)
+	return len(levels) == 1 && levels[0].Summary.Requests < enoughRequests && !p.OwnTimes() && (p.Given("num-prompts") || p.MaxSeconds > 0)
+}
+
+// slo returns --slo for a search: the limits of --goodput for the slowest requests, otherwise the limit that the levels
+// suggest.
+func (b *benchRun) slo() string {
+	var limits []string
+	for _, l := range b.Outcome.Levels {
+		for _, g := range l.Summary.Config.Goodput {
+			unit := "" // that of the metric
+			if m := metric.Named(g.Metric); m != nil && m.Unit == metric.Millis {
+				unit = string(m.Unit)
+			}
+			if limit := fmt.Sprintf("%s:p99<%g%s", g.Metric, g.LimitMillis, unit); !slices.Contains(limits, limit) {
+				limits = append(limits, limit)
+			}
+		}
+	}
+	return " --slo '" + cmp.Or(strings.Join(limits, ","), conclusion.Limit(b.Outcome.Levels), "ttft:p99<500ms") + "'"
 }
 
 // limitsOf returns the flags of --goodput.
