@@ -27,15 +27,23 @@ func CutShort(runs string) string {
 	return all[0].Dir
 }
 
-// unlike returns the names of options that differ between two plans.
+// presentation lists the options that change neither the requests nor the results of a run. --resume accepts other
+// values of them.
+var presentation = []string{
+	"progress", "progress-interval", "plain", "verbose", "disable-tqdm", "no-html", "report", "report-style", "dialect", "fail-if", "allow-unjudged", "junit",
+	"metrics-listen", "otlp-endpoint", "otlp-header", "on-disk-full", "runs-dir",
+}
+
+// unlike returns the names of options that differ between two plans, except presentation.
 func unlike(a, b []byte) (names []string) {
 	var x, y map[string]any
 	_, _ = json.Unmarshal(a, &x), json.Unmarshal(b, &y) // both were written by this program
 	all := maps.Clone(x)
 	maps.Copy(all, y)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if !reflect.DeepEqual(x[name], y[name]) {
-			names = append(names, strings.ReplaceAll(name, "_", "-"))
+		flag := strings.ReplaceAll(name, "_", "-")
+		if !slices.Contains(presentation, flag) && !reflect.DeepEqual(x[name], y[name]) {
+			names = append(names, flag)
 		}
 	}
 	return names
@@ -57,7 +65,7 @@ func finished(dir string, kept *store.Run) (*outcome.Run, error) {
 }
 
 // ReadResumed returns the plan, the results so far and the seed of an
-// incomplete run. Options already set in p must have the same values.
+// incomplete run. Options already set in p must have the same values, except presentation.
 func ReadResumed(dir string, p *plan.Plan, secrets *redact.Secrets) (before *outcome.Run, seed uint64, err error) {
 	kept, err := store.Open(dir)
 	if err != nil {

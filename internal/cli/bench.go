@@ -154,6 +154,9 @@ func openBench(ctx context.Context, env *Env, p plan.Plan, serve func(*plan.Plan
 	if err != nil {
 		return nil, usage(err)
 	}
+	if err := env.mayReceive(&p, key, keyFrom); err != nil {
+		return nil, err
+	}
 	env.tune()
 	b := &benchRun{env: env, progress: newProgress(env, &p)}
 	around := run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Dial: env.dial(), Server: env.Server, Random: *cmp.Or(seed, new(randomSeed())), Tokenizers: tokenizers(env)}

@@ -50,26 +50,32 @@ func readPlan(env *Env, path string, p *plan.Plan) error {
 
 // readPlanFile merges a plan file or the plan of a stored run into p.
 func readPlanFile(env *Env, path string, p *plan.Plan) error {
-	text, err := planText(env, path)
+	text, run, err := planText(env, path)
 	if err != nil {
 		return fmt.Errorf("--plan: %w", err)
 	}
-	if err := p.Read(text, env.secrets); err != nil {
+	read := func() error { return p.Read(text, env.secrets) }
+	if run != "" {
+		err = env.borrow(p, run, read)
+	} else {
+		err = read()
+	}
+	if err != nil {
 		return fmt.Errorf("--plan %s: %w", path, err)
 	}
 	return nil
 }
 
-func planText(env *Env, path string) ([]byte, error) {
+// planText returns a plan, and the run that stores it if path names a run.
+func planText(env *Env, path string) (text []byte, run string, err error) {
 	if namesRun(path) {
-		run, err := findRun(env, path)
-		if err != nil {
-			return nil, err
+		if path, err = findRun(env, path); err != nil {
+			return nil, "", err
 		}
-		path = run
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() || filepath.Base(path) == store.ManifestFile {
-		return planOfRun(env, path)
+		text, err := planOfRun(env, path)
+		return text, path, err
 	}
 	was := env.reads.Swap(true) // nothing has started while waiting for a plan
 	defer env.reads.Store(was)
@@ -77,16 +83,16 @@ func planText(env *Env, path string) ([]byte, error) {
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		defer func() { _ = f.Close() }() // read-only
 		from = f
 	}
-	text, err := io.ReadAll(io.LimitReader(from, mostPlan+1))
+	text, err = io.ReadAll(io.LimitReader(from, mostPlan+1))
 	if err == nil && len(text) > mostPlan {
 		err = fmt.Errorf("%s is too large for a plan (more than %d bytes)", path, mostPlan)
 	}
-	return text, err
+	return text, "", err
 }
 
 func planOfRun(env *Env, path string) ([]byte, error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/tacho-bench/tacho/plan"
 )
 
-// readResumed reads the plan and the results of an interrupted run. Flags must
-// agree with the plan.
+// readResumed reads the plan and the results of an interrupted run. Flags that
+// change the plan are errors.
 func readResumed(env *Env, o *benchOptions, p *plan.Plan) error {
 	if o.file != "" && o.resume != "" {
 		return errors.New("--resume cannot be combined with --plan, because the run has its own")
@@ -27,9 +27,11 @@ func readResumed(env *Env, o *benchOptions, p *plan.Plan) error {
 	if o.resume == "" {
 		return nil
 	}
-	before, seed, err := bench.ReadResumed(o.resume, p, env.secrets)
-	o.resumed, o.seed = before, &seed
-	return err
+	return env.borrow(p, o.resume, func() error {
+		before, seed, err := bench.ReadResumed(o.resume, p, env.secrets)
+		o.resumed, o.seed = before, &seed
+		return err
+	})
 }
 
 // resume continues the interrupted run, if there is one.

@@ -56,6 +56,7 @@ type Env struct {
 	reads     *atomic.Bool       // only reading, so that a signal can exit immediately
 	quit      chan os.Signal     // the key q of the live view, as an interrupt
 	vllm      bool               // the command line is that of vLLM: bench serve
+	borrowed  *borrowedPlan      // the plan of a stored run, if that run alone names the servers
 }
 
 // System returns the Env of the real process.
