@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/tacho-bench/tacho/internal/atomicfile"
 )
 
 // Access configures the connection to NATS.
@@ -148,7 +150,7 @@ func (a *Access) checkScheme() error {
 func (a *Access) tls() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if a.CA != "" {
-		text, err := os.ReadFile(a.CA)
+		text, err := atomicfile.ReadOwn(a.CA)
 		if err != nil {
 			return nil, err
 		}
