@@ -14,6 +14,7 @@ import (
 	"github.com/tacho-bench/tacho/internal/compare"
 	"github.com/tacho-bench/tacho/internal/publish"
 	"github.com/tacho-bench/tacho/internal/run"
+	"github.com/tacho-bench/tacho/internal/sanitize"
 	"github.com/tacho-bench/tacho/internal/target"
 	"github.com/tacho-bench/tacho/internal/traceid"
 	"github.com/tacho-bench/tacho/metric"
@@ -176,19 +177,22 @@ func checkPlaces(p *plan.Plan) error {
 	if err := checkOutputs(p); err != nil {
 		return err
 	}
+	if p.JUnit != "" {
+		if err := WritableFile(p.JUnit); err != nil {
+			return fmt.Errorf("--junit: %w", err)
+		}
+	}
 	if !p.SaveResult && !p.AppendResult && !p.PlotTimeline {
 		return nil
 	}
-	file := filepath.Join(p.ResultDir, p.ResultFilename)
-	if info, err := os.Stat(file); p.ResultFilename != "" && err == nil && info.IsDir() {
-		return fmt.Errorf("--result-filename: %s is a directory, name a file", file)
-	}
-	dir := p.ResultDir
-	if p.ResultFilename != "" {
-		dir = filepath.Dir(file)
-	}
-	if err := Writable(dir); err != nil {
+	if err := Writable(p.ResultDir); err != nil {
 		return fmt.Errorf("--result-dir: %w", err)
+	}
+	if p.ResultFilename == "" {
+		return nil
+	}
+	if err := WritableFile(filepath.Join(p.ResultDir, p.ResultFilename)); err != nil {
+		return fmt.Errorf("--result-filename: %w", err)
 	}
 	return nil
 }
@@ -204,14 +208,34 @@ func checkOutputs(p *plan.Plan) error {
 		if path == "" || path == StandardOutput {
 			continue
 		}
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			return fmt.Errorf("--report: %s is a directory, name a file", path)
-		}
-		if err := Writable(filepath.Dir(path)); err != nil {
+		if err := WritableFile(path); err != nil {
 			return fmt.Errorf("--report: %w", err)
 		}
 	}
 	return nil
+}
+
+// WritableFile returns an error if a file cannot be written. It does not change the file.
+func WritableFile(path string) error {
+	if name := filepath.Base(path); len(name) > sanitize.MaxFileName {
+		return fmt.Errorf("the file name %s has %d bytes, use at most %d", sanitize.Short(name), len(name), sanitize.MaxFileName)
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Writable(filepath.Dir(path))
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("%s is a directory, name a file", path)
+	case !info.Mode().IsRegular():
+		return nil
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // Writable returns an error if no file can be created in a directory. The

@@ -8,10 +8,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/tacho-bench/tacho/internal/sanitize"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/plan"
 	"github.com/tacho-bench/tacho/report"
@@ -45,7 +45,7 @@ func (b *Bench) saveResult(l *outcome.Level) error {
 		return nil
 	}
 	v := report.NewVLLMResult(&b.Outcome, l, p.SaveDetailed)
-	path := b.resultPath(v)
+	path := b.resultPath(v, ".json")
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("--result-dir: %w", err)
 	}
@@ -54,7 +54,7 @@ func (b *Bench) saveResult(l *outcome.Level) error {
 		saved = b.wrote("Result saved in", path, writeResult(path, p.AppendResult, v))
 	}
 	if p.PlotTimeline {
-		path = strings.TrimSuffix(path, ".json") + ".timeline.html"
+		path = b.resultPath(v, ".timeline.html")
 		drawn = b.wrote("Timeline saved in", path, b.plotTimeline(l, path))
 	}
 	return errors.Join(saved, drawn)
@@ -69,25 +69,26 @@ func (b *Bench) wrote(what, path string, err error) error {
 	return nil
 }
 
-// unfit matches characters not allowed in a part of a file name.
-var unfit = regexp.MustCompile(`[^A-Za-z0-9._+=-]+`)
-
-// resultPath returns the path of a level's result file. If several levels would
-// share a name, their coordinates are added.
-func (b *Bench) resultPath(v *report.VLLMResult) string {
+// resultPath returns the path of a level's result file, or of its timeline. If
+// several levels would share a name, their coordinates are added.
+func (b *Bench) resultPath(v *report.VLLMResult, ending string) string {
 	p := &b.Runner.Plan
 	name := p.ResultFilename
 	if name == "" {
 		name = v.FileName()
+	}
+	if ending != ".json" {
+		name = strings.TrimSuffix(name, ".json") + ending
 	}
 	if p.Virtual {
 		name = PredictedName(name)
 	}
 	if v.Value != "" && !p.AppendResult {
 		ext := filepath.Ext(name)
-		name = strings.TrimSuffix(name, ext) + "-" + strings.Trim(unfit.ReplaceAllString(v.Value, "-"), "-") + ext
+		name = strings.TrimSuffix(name, ext) + "-" + strings.Trim(sanitize.FileName(v.Value), "-") + ext
 	}
-	return filepath.Join(p.ResultDir, name)
+	dir, base := filepath.Split(name)
+	return filepath.Join(p.ResultDir, dir, sanitize.Short(base))
 }
 
 // writeResult writes the result file, or appends a line to it.

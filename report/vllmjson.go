@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/sanitize"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 )
@@ -385,9 +386,7 @@ func (v *VLLMResult) FileName() string {
 		load += "-concurrency" + strconv.Itoa(c.MaxConcurrency)
 	}
 	model := v.Model[strings.LastIndexByte(v.Model, '/')+1:]
-	name := cmp.Or(v.Label, v.Backend) + "-" + load + "-" + model + "-" + v.Epoch.Format(vllmDate) + ".json"
-	// A label or model must not escape the directory.
-	return strings.NewReplacer("/", "-", `\`, "-", "\x00", "-").Replace(name)
+	return sanitize.FileName(cmp.Or(v.Label, v.Backend) + "-" + load + "-" + model + "-" + v.Epoch.Format(vllmDate) + ".json")
 }
 
 // A pythonObject writes one JSON object like Python's json.dump. Its writer keeps the

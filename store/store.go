@@ -14,13 +14,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/atomicfile"
 	"github.com/tacho-bench/tacho/internal/instrument"
+	"github.com/tacho-bench/tacho/internal/sanitize"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 )
@@ -153,15 +153,13 @@ func (w *Writer) appendAll() error {
 	return errors.Join(errs[:]...)
 }
 
-var unfit = regexp.MustCompile(`[^A-Za-z0-9._+=-]+`)
-
 // suffix converts a label to a part of a file name.
 func suffix(label string) string {
-	label = strings.Trim(unfit.ReplaceAllString(label, "-"), "-.")
+	label = strings.Trim(sanitize.FileName(label), "-.")
 	if label == "" {
 		return ""
 	}
-	return "-" + label[:min(len(label), 80)]
+	return "-" + strings.ToValidUTF8(label[:min(len(label), 80)], "")
 }
 
 // makeDir makes root/name, or root/name-2 and so on if the name is taken.

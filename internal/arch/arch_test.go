@@ -68,7 +68,7 @@ var layers = map[string]string{
 	"internal/live/view":            "internal/termtext internal/live internal/sanitize metric",
 	"internal/compare":              ". metric outcome stat",
 	"outcome":                       ". internal/instrument metric",
-	"store":                         ". internal/instrument internal/recordjson internal/filelock internal/atomicfile metric outcome",
+	"store":                         ". internal/instrument internal/recordjson internal/filelock internal/atomicfile internal/sanitize metric outcome",
 	"internal/archive":              ". internal/instrument internal/atomicfile metric outcome report store",
 	"transport":                     ". internal/limit internal/atomicfile transport/socket",
 	"transport/framing":             "",

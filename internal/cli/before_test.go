@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
 
 	"github.com/tacho-bench/tacho/internal/cli"
 )
@@ -283,11 +284,16 @@ func TestPlacesAreChecked(t *testing.T) {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "file")
 		writeText(t, file, "x")
+		long := strings.Repeat("m", 300)
 		for args, says := range map[string]string{
 			"--runs-dir " + file:                                         "--runs-dir: " + file + " is not a directory",
 			"--save-result --result-dir " + file + "/sub":                "--result-dir",
 			"--save-result --result-dir " + dir + " --result-filename .": "is a directory",
 			"--plot-timeline --result-dir " + file:                       "--result-dir: " + file + " is not a directory",
+			"--save-result --result-filename " + long:                    "--result-filename: the file name mmm",
+			"--report csv=" + dir + "/" + long:                           "--report: the file name mmm",
+			"--fail-if failures>1% --junit " + dir:                       "--junit: " + dir + " is a directory",
+			"--fail-if failures>1% --junit " + file + "/x.xml":           "--junit: ",
 			"--ca-cert " + dir + "/none.pem":                             "none.pem",
 			"--dataset-name custom --dataset-path " + dir + "/none":      "none",
 			"--tokenizer " + dir + "/none.json":                          "none.json",
@@ -302,6 +308,33 @@ func TestPlacesAreChecked(t *testing.T) {
 		}
 		if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 			t.Errorf("left behind: %v, %v", left, err)
+		}
+	})
+}
+
+// Names of models and labels cannot make a file name that a file system rejects or a terminal executes.
+func TestFileNamesFromModels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct{ model, label string }{
+			{"a\x1b]0;owned\a\n../\u202egpj/b\x1b[2J\u202ec", ""},
+			{strings.Repeat("m", 4000), ""},
+			{strings.Repeat("m", 125), strings.Repeat("l", 125)},
+			{strings.Repeat("模", 400), "\x1b\x7f\x00/.."},
+		} {
+			url, _ := site(t, nil)
+			dir := t.TempDir()
+			args := append([]string{"bench", "--base-url", url, "--model", c.model, "--served-model-name", "tiny", "--label", c.label}, strings.Fields(fewTokens+" --num-prompts 2,3 --skip-tokenizer-init --save-result --plot-timeline --report csv --fail-if failures>50% --junit "+dir+"/gate.xml --result-dir "+dir)...)
+			s := tacho(t, nil, nil, args...)
+			files, err := filepath.Glob(dir + "/*")
+			if err != nil || len(files) != 5 || s.code != 0 && s.code != 4 {
+				t.Errorf("%.30q: exit %d, %v, files %q, %s", c.model, s.code, err, files, s.errors)
+			}
+			_ = filepath.WalkDir(s.runs, func(path string, _ os.DirEntry, err error) error { files = append(files, path); return err })
+			for _, f := range files {
+				if strings.ContainsFunc(f, func(r rune) bool { return !unicode.IsPrint(r) }) {
+					t.Errorf("%.30q: file %q", c.model, f)
+				}
+			}
 		}
 	})
 }

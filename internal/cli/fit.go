@@ -97,7 +97,7 @@ func (o *fitOptions) run(ctx context.Context, env *Env, paths []string) error {
 		return usage(fmt.Errorf("-o %s: want a file name ending in .yaml", o.out))
 	}
 	if o.out != "" {
-		if err := bench.Writable(filepath.Dir(o.out)); err != nil { // before minutes of fitting
+		if err := bench.WritableFile(o.out); err != nil { // before minutes of fitting
 			return usage(fmt.Errorf("-o %s: %w", o.out, err))
 		}
 	}
