@@ -187,7 +187,7 @@ func anySideHasTwo(places []place, key func(place) string) bool {
 	return false
 }
 
-// lengthsDiffer is the ratio of prompt lengths above which levels differ.
+// lengthsDiffer is the ratio of prompt lengths, or of numbers of requests, above which levels differ.
 const lengthsDiffer = 1.25
 
 // splitLengths splits levels by prompt length if a side has several lengths.

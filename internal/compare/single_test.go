@@ -108,13 +108,14 @@ func TestWarningsOfShape(t *testing.T) {
 	a, b := side("a", []outcome.Level{told(4, 0, 10, 1)}), side("b", []outcome.Level{told(4, 0, 10, 1)})
 	x, y := &a.Runs[0].Levels[0].Summary, &b.Runs[0].Levels[0].Summary
 	none, half := 0.0, 0.5
+	y.Completed, y.Tokens.Input = 30, 3000
 	x.Config.RequestRate, y.Config.RequestRate = 4, 4
 	x.Config.Burstiness, y.Config.Burstiness = 1, 0.2
 	x.Config.SharedShare, y.Config.SharedShare = &none, &half
 	x.Dists = append(x.Dists, metric.Dist{Name: "input_tokens", Stats: &metric.Stats{Mean: 100}})
 	y.Dists = append(y.Dists, metric.Dist{Name: "input_tokens", Stats: &metric.Stats{Mean: 100, Std: 90}})
 	all := strings.Join(compared(t, "ttft.mean", a, b).Warnings, "\n")
-	for _, want := range []string{"burstiness differs (1 and 0.2", "shared prefixes differ (0 % and 50 %", "lengths of prompts vary differently"} {
+	for _, want := range []string{"runs differ in length (10 and 30 requests at request-rate 4)", "burstiness differs (1 and 0.2", "shared prefixes differ (0 % and 50 %", "lengths of prompts vary differently"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %q in:\n%s", want, all)
 		}

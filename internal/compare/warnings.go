@@ -34,7 +34,7 @@ func warnings(sides []Side, groups []group) []string {
 			out = append(out, fmt.Sprintf("%s differ (%s): %s", fact.what, text, fact.do))
 		}
 	}
-	return slices.Concat(out, unknownBuilds(sides), lengths(groups), lengthSpreads(groups), shapes(groups), lacking(sides))
+	return slices.Concat(out, unknownBuilds(sides), durations(groups), lengths(groups), lengthSpreads(groups), shapes(groups), lacking(sides))
 }
 
 // unknownBuilds names the sides measured by a build without a commit. All such builds have the same
@@ -118,6 +118,30 @@ func verdicts(r *outcome.Run) string {
 		}
 	}
 	return worst
+}
+
+// durations names the level whose runs differ most in their number of requests.
+func durations(groups []group) []string {
+	mean := func(levels []*outcome.Level) (n float64) {
+		for _, l := range levels {
+			n += float64(l.Summary.Ended()) / float64(len(levels))
+		}
+		return n
+	}
+	worst, where := lengthsDiffer, ""
+	for _, g := range groups {
+		first := mean(g.levels[0])
+		for _, levels := range g.levels[1:] {
+			other := mean(levels)
+			if ratio := max(first, other) / min(first, other); ratio > worst && first > 0 && other > 0 {
+				worst, where = ratio, fmt.Sprintf("%.0f and %.0f requests at %s", first, other, g.name)
+			}
+		}
+	}
+	if where == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("runs differ in length (%s): the start and a growing queue weigh more in the shorter one", where)}
 }
 
 // lengths names levels with different mean lengths of prompts or answers.
