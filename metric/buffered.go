@@ -115,6 +115,9 @@ func (s *Summary) heldAnswers() (float64, bool) {
 	if c := s.Config.Client; s.Clock.Read > 0 && c != nil && stalled(s, c) > heldShare {
 		return 0, false // the client may have been late
 	}
+	if share, in := s.heldBack(&s.Buffering.Held); in != nil && share <= heldBackShare {
+		return 0, false // the server sent the bursts
+	}
 	return ratio(s.Buffering.Held.Answers, s.Buffering.Answers)
 }
 
@@ -144,17 +147,21 @@ func (s *Summary) lumpy() (float64, bool) {
 	return share, ok && share > heldShare && !s.buffered()
 }
 
-// heldBack returns how much the TTFT on a metrics page is below the client's, as a share of the time that a buffer would
-// add to it.
-func (s *Summary) heldBack() (share float64, in *Instruments) {
-	held := s.Buffering.Small.heldMillis()
-	if _, ok := s.lumpy(); !ok || held <= 0 {
+// heldBack returns how much the TTFT on a metrics page is below the client's, as a share of the time that a buffer of
+// these lumps would add to it. The page is nil if there is none, or if answers came in one lump.
+func (s *Summary) heldBack(l *Lumps) (share float64, in *Instruments) {
+	held := l.heldMillis() * float64(l.Answers) / float64(max(s.Buffering.Answers, 1)) // in the mean of all answers
+	if l.Lumps <= l.Answers || held <= 0 {
 		return 0, nil
 	}
 	for i := range s.Instruments {
 		page := &s.Instruments[i]
-		if ttft := s.At(page.Target, TTFT).Stats; page.TTFTMillis != nil && ttft != nil && (ttft.Mean-*page.TTFTMillis)/held > share {
-			share, in = (ttft.Mean-*page.TTFTMillis)/held, page
+		ttft := s.At(page.Target, TTFT).Stats
+		if page.TTFTMillis == nil || ttft == nil {
+			continue
+		}
+		if back := (ttft.Mean - *page.TTFTMillis - pathMillis) / held; in == nil || back > share {
+			share, in = back, page
 		}
 	}
 	return share, in
@@ -163,6 +170,9 @@ func (s *Summary) heldBack() (share float64, in *Instruments) {
 // heldBackShare is the share of a buffer's delay above which the server cannot be its cause.
 const heldBackShare = 0.5
 
+// pathMillis is a usual time between the server's clock and the client's, without a buffer.
+const pathMillis = 1
+
 // lumpFigures depend on when the first and the last event of an answer pass a buffer.
 var lumpFigures = slices.Concat(firstFigures, gapFigures, []*Metric{TPOT})
 
@@ -170,7 +180,7 @@ var lumpFigures = slices.Concat(firstFigures, gapFigures, []*Metric{TPOT})
 var bufferedRules = []Rule{
 	{
 		Code: "buffered", Unit: "share", Note: never, Degraded: heldShare, Invalid: 0.5,
-		Doc:    fmt.Sprintf("streamed answers that arrived in one piece, or in bursts of %d events or more / streamed answers of %d tokens or more. Events of a burst are less than %v apart. Answers with events that a late client may have read together are not counted. TTFT, TPOT and ITL then describe the buffer and not the server. Typical causes are a proxy, gateway or CDN (nginx: set proxy_buffering off). A server short of CPU also writes tokens in bursts", heldEvents, heldTokens, fastestToken),
+		Doc:    fmt.Sprintf("streamed answers that arrived in one piece, or in bursts of %d events or more / streamed answers of %d tokens or more. Events of a burst are less than %v apart. Answers with events that a late client may have read together are not counted. The rule does not apply if the metrics page of the server has the same TTFT, because the server then sends the bursts. TTFT, TPOT and ITL then describe the buffer and not the server. Typical causes are a proxy, gateway or CDN (nginx: set proxy_buffering off). A server short of CPU also writes tokens in bursts", heldEvents, heldTokens, fastestToken),
 		Action: "turn off proxy buffering, or connect directly",
 		value:  (*Summary).heldAnswers,
 		text: func(s *Summary, v float64) string {
@@ -193,10 +203,11 @@ var bufferedRules = []Rule{
 		Doc:     fmt.Sprintf("streamed answers in lumps of fewer than %d events, with several events in half of the lumps / streamed answers of %d tokens or more, counted as in the rule before. Servers that compute several tokens in one step, as with speculative decoding, send lumps. A proxy that holds events back makes TTFT longer and TPOT shorter", heldEvents, heldTokens),
 		Action:  "if the server does not do this, bypass the proxy that does",
 		value: func(s *Summary) (float64, bool) {
-			if share, _ := s.heldBack(); share > heldBackShare {
+			share, lumpy := s.lumpy()
+			if back, _ := s.heldBack(&s.Buffering.Small); back > heldBackShare {
 				return 0, false // the next rule names the cause
 			}
-			return s.lumpy()
+			return share, lumpy
 		},
 		text: func(s *Summary, v float64) string {
 			small := &s.Buffering.Small
@@ -209,11 +220,12 @@ var bufferedRules = []Rule{
 		Doc:     "mean TTFT - mean TTFT on the metrics page of the server / the time for which a buffer keeps the first event of a lump, if answers arrive in lumps. The server did not send the lumps",
 		Action:  "turn off proxy buffering, or connect directly",
 		value: func(s *Summary) (float64, bool) {
-			share, in := s.heldBack()
-			return share, in != nil
+			_, lumpy := s.lumpy()
+			share, in := s.heldBack(&s.Buffering.Small)
+			return share, lumpy && in != nil
 		},
 		text: func(s *Summary, _ float64) string {
-			_, in := s.heldBack()
+			_, in := s.heldBack(&s.Buffering.Small)
 			return fmt.Sprintf("the server's metrics say TTFT %s ms, but answers arrived after %s ms in lumps of %s events", Brief(*in.TTFTMillis), Brief(s.At(in.Target, TTFT).Stats.Mean), lumpSize(&s.Buffering.Small))
 		},
 	},

@@ -267,6 +267,26 @@ var verdictCases = []struct {
 		s.Dist(metric.TPOT).Stats.Mean = 100
 		s.Instruments = []metric.Instruments{{TPOTMillis: new(float64(10))}} // not the fault of the server's front end
 	}, "buffered INVALID"},
+	{"a server that sends bursts", func(s *metric.Summary) {
+		s.Buffering = held(100)
+		s.Dist(metric.TTFT).Stats.Mean = 700
+		s.Instruments = []metric.Instruments{{TTFTMillis: new(float64(690))}}
+	}, ""},
+	{"a proxy that sends bursts", func(s *metric.Summary) {
+		s.Buffering = held(100)
+		s.Dist(metric.TTFT).Stats.Mean = 1700
+		s.Instruments = []metric.Instruments{{TTFTMillis: new(float64(690))}}
+	}, "buffered INVALID"},
+	{"a proxy that sends some of the bursts", func(s *metric.Summary) {
+		s.Buffering = held(10)
+		s.Dist(metric.TTFT).Stats.Mean = 790
+		s.Instruments = []metric.Instruments{{TTFTMillis: new(float64(690))}}
+	}, "buffered DEGRADED"},
+	{"a proxy that sends some of the lumps", func(s *metric.Summary) {
+		s.Buffering = small(10)
+		s.Dist(metric.TTFT).Stats.Mean = 116
+		s.Instruments = []metric.Instruments{{TTFTMillis: new(float64(100))}}
+	}, "held-back DEGRADED"},
 	{"one event with each answer", func(s *metric.Summary) {
 		s.Buffering = metric.Buffering{Answers: 100, Held: metric.Lumps{Answers: 100, Events: 100, Lumps: 100}}
 	}, "buffered INVALID"},
@@ -377,6 +397,7 @@ func TestReasonsAreShort(t *testing.T) {
 		},
 		func(s *metric.Summary) {
 			s.Buffering = held(100)
+			s.Dist(metric.TTFT).Stats.Mean = 1050
 			s.Instruments = []metric.Instruments{{TTFTMillis: new(51.2), TPOTMillis: new(11.4)}}
 		},
 		func(s *metric.Summary) {

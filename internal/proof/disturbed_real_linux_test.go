@@ -42,8 +42,8 @@ var disturbed = []kind{
 		c.streams, c.tokens, c.answerPattern.TTFT, c.quota = 4*rate, 5, millis(r, 30, 100), millis(r, 5, 40)
 		c.flags = []string{"--request-rate", strconv.Itoa(rate)}
 	}},
-	{name: "nginx", needs: "nginx", cause: ofProxy, of: func(r *rand.Rand, c *trial) { c.proxy, c.streams = streaming, between(r, 20, 100) }, wrong: healthy},
-	{name: "nginx, HTTP/2", needs: "nginx", cause: ofProxy, of: func(r *rand.Rand, c *trial) {
+	{name: "nginx", needs: "nginx", proxy: true, of: func(r *rand.Rand, c *trial) { c.proxy, c.streams = streaming, between(r, 20, 100) }, wrong: healthy},
+	{name: "nginx, HTTP/2", needs: "nginx", proxy: true, of: func(r *rand.Rand, c *trial) {
 		c.proxy, c.http2, c.streams = streaming, true, between(r, 20, 100)
 	}, wrong: healthy},
 	{name: "nginx that buffers", needs: "nginx", of: func(r *rand.Rand, c *trial) { c.proxy, c.streams = asInstalled, between(r, 20, 100) }, wrong: mustSay("INVALID", "buffered")},
@@ -158,7 +158,7 @@ func (c *trial) killOne(pid int) {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // each thread has its own file
 	for _, thread := range threads {
 		children, _ := os.ReadFile(thread) // missing if the thread has exited
-		for _, text := range strings.Fields(string(children)) {
+		for text := range strings.FieldsSeq(string(children)) {
 			if child, err := strconv.Atoi(text); err == nil {
 				_ = unix.Kill(child, unix.SIGKILL) // may have exited
 				return

@@ -20,9 +20,6 @@ import (
 	"github.com/tacho-bench/tacho/stat"
 )
 
-// ofProxy marks kinds behind a proxy whose own delay the server cannot know.
-const ofProxy = "proxy"
-
 // few is a load of few streams that the server sends on time.
 func few(r *rand.Rand, c *trial, p answerPattern) {
 	c.streams, c.tokens, c.answerPattern = between(r, 30, 80), between(r, 20, 60), p
@@ -73,17 +70,17 @@ var shapes = slices.Concat([]kind{
 	shape("pairs: some", answerPattern{Pairs: "some"}),
 	shape("pairs: all", answerPattern{Pairs: "all"}),
 	shape("pairs: all, no usage", answerPattern{Pairs: "all", Uncount: "none"}, counted...),
-	{name: "lumps: of the server", cause: "buffered", of: func(r *rand.Rand, c *trial) {
+	{name: "lumps: of the server", of: func(r *rand.Rand, c *trial) {
 		few(r, c, answerPattern{Burst: between(r, 2, 20)})
 	}},
-	{name: "lumps: of the server, one write", cause: "buffered", of: func(r *rand.Rand, c *trial) {
+	{name: "lumps: of the server, one write", of: func(r *rand.Rand, c *trial) {
 		few(r, c, answerPattern{Burst: between(r, 2, 20), Together: true})
 	}},
-	{name: "lumps: of the server, metrics page", cause: "buffered", of: func(r *rand.Rand, c *trial) {
+	{name: "lumps: of the server, metrics page", wrong: mustNotName("buffered", "held-back"), of: func(r *rand.Rand, c *trial) {
 		few(r, c, answerPattern{Burst: between(r, 2, 20)})
 		c.page = true
 	}},
-	{name: "lumps: of a relay", cause: ofProxy, wrong: mustName("lumps", "buffered"), of: func(r *rand.Rand, c *trial) {
+	{name: "lumps: of a relay", proxy: true, wrong: mustName("lumps", "buffered"), of: func(r *rand.Rand, c *trial) {
 		few(r, c, answerPattern{})
 		c.relay = strconv.Itoa(between(r, 2, 20))
 	}},
@@ -91,7 +88,7 @@ var shapes = slices.Concat([]kind{
 		few(r, c, answerPattern{})
 		c.relay, c.page = strconv.Itoa(between(r, 2, 20)), true
 	}},
-	{name: "lumps: held for 25 ms", cause: ofProxy, wrong: mustName("lumps", "buffered"), of: func(r *rand.Rand, c *trial) {
+	{name: "lumps: held for 25 ms", proxy: true, wrong: mustName("lumps", "buffered"), of: func(r *rand.Rand, c *trial) {
 		few(r, c, answerPattern{})
 		c.relay, c.answerPattern.Gap = "25ms", millis(r, 5, 20)
 	}},
@@ -101,7 +98,7 @@ var shapes = slices.Concat([]kind{
 	}},
 })
 
-// mustName checks that a VALID or DEGRADED run names one of the rules.
+// mustName checks that a run names one of the rules.
 func mustName(codes ...string) func(observation) string {
 	return func(o observation) string {
 		if !slices.ContainsFunc(codes, func(code string) bool { return strings.Contains(o.said, " "+code+":") }) {
@@ -109,6 +106,31 @@ func mustName(codes ...string) func(observation) string {
 		}
 		return ""
 	}
+}
+
+// mustNotName checks that a run names none of the rules.
+func mustNotName(codes ...string) func(observation) string {
+	return func(o observation) string {
+		if mustName(codes...)(o) == "" {
+			return "names " + strings.Join(codes, " or ") + "; "
+		}
+		return ""
+	}
+}
+
+// inBursts reports whether the server sent more than one of 20 answers with 12 events in a row, as servers do that are
+// short of CPU.
+func inBursts(truth map[string]serverRecord) bool {
+	answers := 0
+	for _, w := range truth {
+		for k := 11; k < len(w.Left); k++ {
+			if w.Left[k]-w.Left[k-11] < int64(11*200*time.Microsecond) {
+				answers++
+				break
+			}
+		}
+	}
+	return 20*answers > len(truth)
 }
 
 // uneven reports whether the client may take other events for tokens than the server.

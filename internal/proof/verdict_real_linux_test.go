@@ -70,7 +70,7 @@ type kind struct {
 	name  string
 	of    func(r *rand.Rand, c *trial)
 	wrong func(observation) string // describes an error of the verdict; nil checks the errors only
-	cause string                   // rule that may make the run INVALID although no figure is wrong
+	proxy bool                     // the server cannot know the delay of the proxy
 	needs string                   // program without which the kind is skipped
 }
 
@@ -221,14 +221,14 @@ func (k *kind) mistake(o observation) string {
 	switch {
 	case o.stopped && slices.ContainsFunc([]string{"buffered", "lumps", "held-back"}, names):
 		return "names a proxy for a stopped client; "
-	case o.word == "VALID" && o.figure.share > validMost && k.cause != ofProxy:
+	case o.word == "VALID" && o.figure.share > validMost && !k.proxy:
 		return "VALID, but " + o.figure.String() + "; "
 	case k.wrong != nil:
 		return k.wrong(o)
 	case o.word == "VALID" && (o.worst() > validMost || o.idle > idleMost):
 		return "VALID; "
 	case o.word == "INVALID" && o.worst() < invalidLeast && o.figure.share < invalidLeast && o.load < 1 && o.idle < idleMost &&
-		(k.cause == "" || !names(k.cause)):
+		(!o.bursts || !names("buffered")):
 		return "INVALID without a cause; "
 	case o.missing > 0:
 		return "missing; "
@@ -314,6 +314,7 @@ type observation struct {
 	idle    float64 // fraction of time in which slots of a closed loop were idle
 	missing int
 	stopped bool        // the client was stopped
+	bursts  bool        // the server sent many answers in bursts
 	figure  wrongFigure // published figure with the largest error
 }
 
@@ -414,7 +415,7 @@ func (c *trial) run(t *testing.T, clock string) observation {
 		t.Fatal(err)
 	}
 	o := heldAgainst(u, truth, c.uneven())
-	o.stopped = c.stops > 0
+	o.stopped, o.bursts = c.stops > 0, inBursts(truth)
 	o.idle = idleSlots(truth, c.limit)
 	if !c.uneven() {
 		o.load = c.otherLoad(u.records, truth, o.ttft.p99)
