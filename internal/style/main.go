@@ -72,7 +72,7 @@ func skip(path string, d fs.DirEntry, err error) error {
 		return err
 	}
 	name := d.Name()
-	if path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules" || path == "bin" || path == "dist" || path == "docs/log") {
+	if path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules" || path == "bin" || path == "dist") {
 		return fs.SkipDir
 	}
 	return nil
