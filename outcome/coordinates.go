@@ -88,6 +88,9 @@ func (r *Run) Order() {
 // SimulatedEngine is the prefix of a server name if the server was simulated.
 const SimulatedEngine = "simulated engine "
 
+// SimulatedWord marks the results of a simulated server, beside the verdict.
+const SimulatedWord = "SIMULATED"
+
 type coordinate struct {
 	Name  string          `json:"name"`
 	Value json.RawMessage `json:"value"`

@@ -32,10 +32,10 @@ func renderMarkdown(w io.Writer, r *Report) error {
 			p.mermaid(chart)
 		}
 	}
-	unsure := hasMarks(lines)
+	marks := markLegend(lines)
 	p.markdown(lines, rule(table.Columns))
-	if unsure {
-		p.line("\n" + noIntervalWords)
+	for _, line := range marks {
+		p.line("\n" + line)
 	}
 	for i := range r.Runs {
 		for _, repeats := range r.Runs[i].Repeats() {

@@ -401,8 +401,19 @@ const millisUnit = " ms"
 // percentileColumn is a percentile of a latency, for people.
 func percentileColumn(m *metric.Metric, p float64) source[levelRow] {
 	name := "p" + strconv.FormatFloat(p, 'f', -1, 64) + " " + strings.ToUpper(m.Name) + millisUnit
-	return withInterval(statistic(name, m, func(s *metric.Stats) *float64 { return percentileOf(s, p) }),
-		m, func(s *metric.Stats) *metric.Interval { return s.At(p).Interval })
+	return doubted(m.Name, withInterval(statistic(name, m, func(s *metric.Stats) *float64 { return percentileOf(s, p) }),
+		m, func(s *metric.Stats) *metric.Interval { return s.At(p).Interval }))
+}
+
+// doubted marks the cells of a figure that the verdict on the level makes unusable.
+func doubted(figure string, column source[levelRow]) source[levelRow] {
+	value := column.of
+	column.of = func(p levelRow) cell {
+		out := value(p)
+		out.Void = p.level.Summary.Verdict.Of(figure) == metric.Invalid
+		return out
+	}
+	return column
 }
 
 // summaryTable is one line per level, for people.
@@ -412,20 +423,20 @@ func summaryTable(runs []outcome.Run) table {
 		sources = append(sources, textColumn("run", func(p levelRow) string { return path.Base(p.run.Name) }))
 	}
 	mean := func(m *metric.Metric) source[levelRow] {
-		return withInterval(statistic("mean "+strings.ToUpper(m.Name)+millisUnit, m, func(s *metric.Stats) *float64 { return &s.Mean }), m, func(s *metric.Stats) *metric.Interval { return s.MeanInterval })
+		return doubted(m.Name, withInterval(statistic("mean "+strings.ToUpper(m.Name)+millisUnit, m, func(s *metric.Stats) *float64 { return &s.Mean }), m, func(s *metric.Stats) *metric.Interval { return s.MeanInterval }))
 	}
 	sources = append(sources, coordinateColumns(runs)...)
 	sources = append(sources,
 		count("ok", func(p levelRow) int { return p.level.Summary.Completed }),
 		count("failed", func(p levelRow) int { return p.level.Summary.Failed }),
-		throughput("req/s", func(t *metric.Throughput) *float64 { return &t.RequestsPerS }),
+		doubted("request_throughput", throughput("req/s", func(t *metric.Throughput) *float64 { return &t.RequestsPerS })),
 	)
 	if slices.ContainsFunc(runs, hasGoodput) {
-		sources = append(sources, throughput("good req/s", func(t *metric.Throughput) *float64 { return t.GoodPerS }))
+		sources = append(sources, doubted("request_goodput", throughput("good req/s", func(t *metric.Throughput) *float64 { return t.GoodPerS })))
 	}
 	sources = append(sources,
-		throughput("out tok/s", func(t *metric.Throughput) *float64 { return &t.OutputTokensPerS }),
-		throughput("total tok/s", func(t *metric.Throughput) *float64 { return &t.TotalTokensPerS }),
+		doubted("output_throughput", throughput("out tok/s", func(t *metric.Throughput) *float64 { return &t.OutputTokensPerS })),
+		doubted("total_token_throughput", throughput("total tok/s", func(t *metric.Throughput) *float64 { return &t.TotalTokensPerS })),
 		mean(metric.TTFT), percentileColumn(metric.TTFT, 99),
 		mean(metric.TPOT), percentileColumn(metric.TPOT, 99), percentileColumn(metric.E2EL, 99),
 	)

@@ -16,6 +16,9 @@ func (p *printer) server(s *metric.Summary) {
 	if !reported && len(s.Instruments) == 0 {
 		return
 	}
+	if p.brief && s.EnergyPerToken() == nil && !slices.ContainsFunc(s.Instruments, read) {
+		return
+	}
 	p.section("Server Metrics")
 	for _, m := range metric.ServerSide {
 		if s.Dist(m).Stats != nil {
@@ -32,6 +35,14 @@ func (p *printer) server(s *metric.Summary) {
 	if e := s.EnergyPerToken(); e != nil {
 		p.fact("Energy per output token (J):", fixed(e))
 	}
+}
+
+// read reports whether there are enough readings of a metrics page for a line, or if reading the page failed.
+func read(in metric.Instruments) bool {
+	known := func(g *metric.Gauge) bool { return g != nil && g.Mean != nil }
+	counted := func(v *float64) bool { return v != nil && *v > 0 }
+	return known(in.Running) || known(in.Queued) || known(in.KVShare) || known(in.GPUShare) || known(in.PowerWatts) ||
+		counted(in.PrefixHitShare) || counted(in.Preemptions) || in.Failed > 0
 }
 
 func (p *printer) instruments(s *metric.Summary, in *metric.Instruments) {

@@ -41,6 +41,7 @@ type cell struct {
 	Number float64 // an integer in a column of integers
 	Known  bool    // the value was measured
 	Sure   *metric.Interval
+	Void   bool // the verdict on the level makes the figure unusable
 }
 
 // format formats a cell for people.
@@ -86,6 +87,9 @@ func (t *table) strings(sure bool) ([][]string, error) {
 		for i := range row {
 			text := t.Columns[i].format(row[i])
 			text += intervalSuffix(row[i], sure)
+			if row[i].Void && row[i].Known {
+				text = strings.TrimSuffix(text, noInterval) + unusable
+			}
 			line = append(line, text)
 		}
 		out = append(out, line)
@@ -112,11 +116,19 @@ func intervalSuffix(c cell, with bool) string {
 	return ""
 }
 
-// hasMarks reports whether a table contains a figure without an interval.
-func hasMarks(lines [][]string) bool {
-	return slices.ContainsFunc(lines, func(line []string) bool {
-		return slices.ContainsFunc(line, func(text string) bool { return strings.HasSuffix(text, noInterval) })
-	})
+// unusable marks a figure that the verdict makes unusable.
+const unusable = "!"
+
+// markLegend explains the marks in a table.
+func markLegend(lines [][]string) (out []string) {
+	for _, mark := range []struct{ suffix, text string }{{noInterval, noIntervalWords}, {unusable, unusable + ": not usable, see the reasons of the level"}} {
+		if slices.ContainsFunc(lines, func(line []string) bool {
+			return slices.ContainsFunc(line, func(text string) bool { return strings.HasSuffix(text, mark.suffix) })
+		}) {
+			out = append(out, mark.text)
+		}
+	}
+	return out
 }
 
 // A source is one column and the function that fills its cells from a T.

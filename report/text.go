@@ -101,7 +101,7 @@ func (p *printer) title(level *outcome.Level) {
 // details.
 func (p *printer) level(run *outcome.Run, level *outcome.Level, style int) {
 	p.title(level)
-	p.verdict(level)
+	p.verdict(run, level)
 	p.line("")
 	p.line(joinLines(classicLines(&level.Summary, style)))
 	p.behind(run, level)
@@ -418,9 +418,13 @@ func (p *printer) notes(list []metric.Reason) bool {
 }
 
 // verdict writes the verdict on a level, its conclusion and the reasons, worst first.
-func (p *printer) verdict(level *outcome.Level) {
+func (p *printer) verdict(run *outcome.Run, level *outcome.Level) {
 	v := &level.Summary.Verdict
-	p.line("Verdict: " + string(v.Severity))
+	words := []string{string(v.Severity)}
+	if run.Simulated() {
+		words = append(words, outcome.SimulatedWord)
+	}
+	p.line("Verdict: " + strings.Join(words, ", "))
 	text := strings.Join(conclusion.OfLevels([]outcome.Level{*level}).Text, " ")
 	if after, repeats := strings.CutPrefix(text, string(v.Severity)+": "); repeats && v.Severity != metric.Predicted {
 		text = strings.ToUpper(after[:1]) + after[1:]
@@ -450,8 +454,8 @@ func (p *printer) levels(runs []outcome.Run) error {
 // levelTable writes a table of levels and explains its marks.
 func (p *printer) levelTable(lines [][]string) {
 	p.table(lines)
-	if hasMarks(lines) {
-		p.line(noIntervalWords)
+	for _, line := range markLegend(lines) {
+		p.line(line)
 	}
 }
 

@@ -69,8 +69,9 @@ func (b *benchRun) showAll(r *report.Report) error {
 	}
 	if len(levels) == 1 && b.tall() {
 		text := conclusion.Of(&b.Outcome).Text
-		if verdict := string(levels[0].Summary.Verdict.Severity) + ": "; !strings.HasPrefix(text[0], verdict) {
-			text[0] = verdict + text[0]
+		if verdict := string(levels[0].Summary.Verdict.Severity); !strings.HasPrefix(text[0], verdict) {
+			before := map[bool]string{true: ", ", false: ": "}[strings.HasPrefix(text[0], outcome.SimulatedWord)]
+			text[0] = verdict + before + text[0]
 		}
 		return b.printClosing(text)
 	}

@@ -59,14 +59,14 @@ func TestReadmeScreen(t *testing.T) {
 func forms(screen string) map[string]bool {
 	out := map[string]bool{}
 	screen = regexp.MustCompile(`(?s)\nClock: .*?\.\n`).ReplaceAllString(screen, "\n")
-	sentence := regexp.MustCompile(`(?m)^(Holds|DEGRADED: Holds)[^:]*?\n.*$`)
+	sentence := regexp.MustCompile(`(?m)^(SIMULATED|DEGRADED, SIMULATED): Holds[^:]*?\n.*$`)
 	screen = sentence.ReplaceAllStringFunc(screen, func(s string) string { return strings.ReplaceAll(s, "\n", " ") })
 	for line := range strings.Lines(screen) {
 		if strings.ContainsAny(line, "│└┊") || regexp.MustCompile(`^ +\d+ +\d+ SLO`).MatchString(line) {
 			continue
 		}
 		line, _, _ = strings.Cut(line, "runs/")
-		line = regexp.MustCompile(`VALID|DEGRADED`).ReplaceAllString(strings.TrimPrefix(line, "DEGRADED: "), "V")
+		line = regexp.MustCompile(`VALID|DEGRADED`).ReplaceAllString(strings.TrimPrefix(line, "DEGRADED, "), "V")
 		line = regexp.MustCompile(`\b\d[\d.]*~?`).ReplaceAllString(line, "0")
 		out[strings.Join(strings.Fields(line), " ")] = true
 	}

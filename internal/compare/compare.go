@@ -161,12 +161,14 @@ func Compare(sides []Side, o Options) (*Comparison, error) {
 	return c, nil
 }
 
-// called marks the names of predicted sides.
+// called marks the names of predicted and simulated sides.
 func called(sides []Side) []Side {
 	out := slices.Clone(sides)
 	for i := range out {
 		if slices.ContainsFunc(out[i].Runs, func(r outcome.Run) bool { return r.Predicted() }) {
 			out[i].Name += " (" + string(metric.Predicted) + ")"
+		} else if slices.ContainsFunc(out[i].Runs, func(r outcome.Run) bool { return r.Simulated() }) {
+			out[i].Name += " (" + outcome.SimulatedWord + ")"
 		}
 	}
 	return out

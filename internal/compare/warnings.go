@@ -97,6 +97,9 @@ func source(r *outcome.Run) string {
 	if r.Predicted() {
 		return string(metric.Predicted)
 	}
+	if r.Simulated() {
+		return outcome.SimulatedWord
+	}
 	return "measured"
 }
 

@@ -9,6 +9,7 @@ package conclusion
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
@@ -19,12 +20,15 @@ type Conclusion struct {
 	// Verdict is the worst verdict of the levels behind the conclusion. It is INVALID if
 	// no level supports a conclusion.
 	Verdict metric.Severity `json:"verdict"`
-	Goal    string          `json:"goal,omitempty"`     // SLO of the run, such as "TTFT < 500 ms for 99 % of the requests"
-	Held    *Load           `json:"held,omitempty"`     // the highest load within the SLO; without an SLO the highest load with which the server keeps up
-	Missed  *Load           `json:"missed,omitempty"`   // the next load tried; nil if there was none, and for a search
-	Breaks  *Break          `json:"breaks,omitempty"`   // worst metric at Missed
-	Untried string          `json:"untried,omitempty"`  // loads next to Held that were not tried
-	LeftOut []string        `json:"left_out,omitempty"` // INVALID levels
+	// Simulated reports whether a simulated engine served the run. Text says so, too.
+	Simulated bool `json:"simulated,omitempty"`
+
+	Goal    string   `json:"goal,omitempty"`     // SLO of the run, such as "TTFT < 500 ms for 99 % of the requests"
+	Held    *Load    `json:"held,omitempty"`     // the highest load within the SLO; without an SLO the highest load with which the server keeps up
+	Missed  *Load    `json:"missed,omitempty"`   // the next load tried; nil if there was none, and for a search
+	Breaks  *Break   `json:"breaks,omitempty"`   // worst metric at Missed
+	Untried string   `json:"untried,omitempty"`  // loads next to Held that were not tried
+	LeftOut []string `json:"left_out,omitempty"` // INVALID levels
 	// Evidence counts the requests behind the claim about Held, or about the level with
 	// the highest throughput.
 	Evidence *Evidence `json:"evidence,omitempty"`
@@ -65,20 +69,29 @@ type Evidence struct {
 func Of(run *outcome.Run) Conclusion {
 	for _, n := range run.Notes {
 		if outcome.IsLimit(n) {
-			return finished(ofSearch(n.Text, run), run.Levels)
+			return finished(ofSearch(n.Text, run), run.Levels, run.Simulated())
 		}
 	}
-	return OfLevels(run.Levels)
+	return finished(ofLevels(run.Levels), run.Levels, run.Simulated())
 }
 
 // OfLevels draws the conclusion of levels.
-func OfLevels(levels []outcome.Level) Conclusion { return finished(ofLevels(levels), levels) }
+func OfLevels(levels []outcome.Level) Conclusion { return finished(ofLevels(levels), levels, false) }
 
-// finished puts the verdict before the first sentence, appends the excluded levels and
+// finished puts the verdict and the word SIMULATED before the first sentence, appends the excluded levels and
 // fills in the headline.
-func finished(c Conclusion, levels []outcome.Level) Conclusion {
-	if c.Verdict == metric.Degraded || c.Verdict == metric.Predicted {
-		c.Text[0] = string(c.Verdict) + ": " + c.Text[0]
+func finished(c Conclusion, levels []outcome.Level, simulated bool) Conclusion {
+	c.Simulated = simulated
+	var words []string
+	text, invalid := strings.CutPrefix(c.Text[0], string(metric.Invalid)+": ")
+	if invalid || c.Verdict == metric.Degraded || c.Verdict == metric.Predicted {
+		words = append(words, string(c.Verdict))
+	}
+	if simulated {
+		words = append(words, outcome.SimulatedWord)
+	}
+	if len(words) > 0 {
+		c.Text[0] = strings.Join(words, ", ") + ": " + text
 	}
 	if len(c.LeftOut) > 0 && c.Verdict != metric.Invalid {
 		c.Text = append(c.Text, "Excluded because INVALID: "+someOf(c.LeftOut)+".")
@@ -111,12 +124,15 @@ func ofLevels(levels []outcome.Level) Conclusion {
 		usable = append(usable, levels[i])
 	}
 	c.Verdict = worst(usable)
+	first := usable // the levels of the first sentence
 	if k := climbOf(usable, origin); k != nil {
 		k.all = levels
 		k.conclude(&c)
 		c.Verdict = k.verdict()
+		first = k.levels[k.places[max(k.kept()-1, 0)]:][:1]
 	} else {
 		best := mostServed(usable)
+		first = usable[best : best+1]
 		c.Text = serves(usable, best, len(levels))
 		if l := &usable[best]; l.Summary.Completed > 0 {
 			c.Evidence = evidence(&l.Summary)
@@ -126,7 +142,7 @@ func ofLevels(levels []outcome.Level) Conclusion {
 			}
 		}
 	}
-	c.Text = append(c.Text, failures(usable)...)
+	c.Text = withFailures(c.Text, usable, first)
 	return c
 }
 
@@ -158,9 +174,12 @@ func nothing(levels []outcome.Level) string {
 	for i := range levels {
 		s := &levels[i].Summary
 		if s.Completed == 0 && s.Verdict.Severity == metric.Invalid {
-			return "INVALID: " + noSuccess(s)
+			return "INVALID: " + noSuccess(&levels[i])
 		}
 		for _, r := range s.Verdict.Reasons {
+			if r.Severity == metric.Invalid && r.Code == failureMetric {
+				return "INVALID: " + failed(levels[i:i+1])
+			}
 			if r.Severity == metric.Invalid {
 				return "INVALID: nothing can be concluded, because " + r.Text + "."
 			}
@@ -170,9 +189,10 @@ func nothing(levels []outcome.Level) string {
 }
 
 // noSuccess is the sentence for a level without a successful request.
-func noSuccess(s *metric.Summary) string {
+func noSuccess(l *outcome.Level) string {
+	s := &l.Summary
 	if s.Failed == 0 {
 		return fmt.Sprintf("None of %s requests had finished when the run was stopped.", metric.Integer(s.Requests))
 	}
-	return fmt.Sprintf("None of %s requests succeeded.", metric.Integer(s.Requests))
+	return fmt.Sprintf("None of %s requests succeeded%s.", metric.Integer(s.Requests), strings.Replace(cause([]outcome.Level{*l}), " with", " failed with", 1))
 }

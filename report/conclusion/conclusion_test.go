@@ -185,3 +185,24 @@ func TestNoInventedSLO(t *testing.T) {
 		}
 	}
 }
+
+// A simulated run and its verdict are named before the first sentence. Requests that failed at the level of the first
+// sentence come before it, with their cause.
+func TestWordsBeforeTheSentence(t *testing.T) {
+	for _, one := range measured() {
+		c := conclusion.Of(&one.run)
+		text := c.Text[0]
+		if named := strings.Contains(text, outcome.SimulatedWord+": "); named != one.run.Simulated() || c.Simulated != named {
+			t.Errorf("%s: %s", one.name, text)
+		}
+		if c.Verdict == metric.Degraded && !strings.HasPrefix(text, string(metric.Degraded)) {
+			t.Errorf("%s: no verdict in %q", one.name, text)
+		}
+		if l := c.Headline.Load; l != nil && one.run.HeldProbe == nil {
+			s := &one.run.Levels[l.Level].Summary
+			if many := s.Failed*100 > s.Ended(); many != regexp.MustCompile(`^(\w+(, \w+)*: )?[\d,]+ of [\d,]+ requests failed \(.*\), (most often|all) with status 503: busy\.$`).MatchString(text) {
+				t.Errorf("%s: %d of %d failed: %s", one.name, s.Failed, s.Ended(), text)
+			}
+		}
+	}
+}

@@ -145,6 +145,12 @@ func noted(r outcome.Run) outcome.Run {
 	return r
 }
 
+// simulated makes the simulated engine the server of a run.
+func simulated(r outcome.Run) outcome.Run {
+	r.URLs = []string{outcome.SimulatedEngine + "vllm-8b-h100"}
+	return r
+}
+
 // A namedRun is a run and its name in the golden file.
 type namedRun struct {
 	name string
@@ -214,6 +220,15 @@ func measured() []namedRun {
 		{"half refused", run(load{rate: 20, n: 400, ttft: 30 * ms, failing: 2})},
 		{"more than half refused", run(load{rate: 20, n: 400, ttft: 30 * ms, failing: -3})},
 		{"one of many refused", run(load{rate: 2000, n: 20_000, ttft: 30 * ms, failing: 20_000})},
+		{"simulated", simulated(rates(nil, 2, 5, 10, 20))},
+		{"simulated, DEGRADED", simulated(users(verdicts(ok, poor, ok), 2, 4, 8))},
+		{"simulated, INVALID", simulated(run(load{rate: 20, n: 400, ttft: 30 * ms, verdict: bad}))},
+		{"INVALID pair", users(verdicts(bad, bad), 2, 4)},
+		{"failures above the limit", users(func(i int, l *load) {
+			if i == 2 {
+				l.failing = 4
+			}
+		}, 2, 8, 16)},
 		{"no success", run(load{rate: 20, n: 40, ttft: 30 * ms, failing: 1})},
 		{"interrupted", run(load{rate: 20, n: 40, ttft: 30 * ms, failing: 4, cause: tacho.Canceled, set: func(c *metric.Config) { c.Interrupted = true }})},
 		{"interrupted before an answer", run(load{rate: 20, n: 40, ttft: 30 * ms, failing: 1, cause: tacho.Canceled, set: func(c *metric.Config) { c.Interrupted = true }})},

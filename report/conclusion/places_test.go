@@ -31,13 +31,13 @@ var update = flag.Bool("update", false, "rewrite testdata/conclusions.md")
 // of a run. The golden file shows the sentences side by side for review.
 func TestAllPlacesSayTheSame(t *testing.T) {
 	var table strings.Builder
-	table.WriteString("| run | verdict | conclusion | breaks | evidence | untried |\n|---|---|---|---|---|---|\n")
+	table.WriteString("| run | verdict | conclusion | headline numbers | breaks | evidence | untried |\n|---|---|---|---|---|---|---|\n")
 	all := slices.Concat(measured(), others(t))
 	listed := listOf(t, all)
 	for i := range all {
 		name, r := all[i].name, &all[i].run
 		c := conclusion.Of(r)
-		fmt.Fprintf(&table, "| %s | %s | %s | %s | %s | %s |\n", name, c.Verdict, strings.Join(c.Text, "<br>"), breakWords(c.Breaks), evidenceWords(c.Evidence), c.Untried)
+		fmt.Fprintf(&table, "| %s | %s | %s | %s | %s | %s | %s |\n", name, c.Verdict, strings.Join(c.Text, "<br>"), numberWords(c.Headline.Numbers()), breakWords(c.Breaks), evidenceWords(c.Evidence), c.Untried)
 		t.Run(name, func(t *testing.T) {
 			for place, got := range map[string][]string{
 				"the terminal": onTerminal(t, r, len(c.Text)), "closing": report.Closing(r)[:len(c.Text)], "Markdown": inMarkdown(t, r), "the comparison": inComparison(t, r, "markdown"),
@@ -65,6 +65,14 @@ func TestAllPlacesSayTheSame(t *testing.T) {
 	if diff := gocmp.Diff(string(want), table.String()); diff != "" {
 		t.Errorf("-%s +got (run with -update to accept)\n%s", path, diff)
 	}
+}
+
+func numberWords(numbers []conclusion.Number) string {
+	var out []string
+	for _, n := range numbers {
+		out = append(out, strings.TrimSpace(n.Label+" "+n.Value+" "+n.Unit))
+	}
+	return strings.Join(out, ", ")
 }
 
 func breakWords(b *conclusion.Break) string {

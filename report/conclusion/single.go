@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 )
@@ -37,7 +38,7 @@ func serves(levels []outcome.Level, best, all int) []string {
 	l := &levels[best]
 	s := &l.Summary
 	if s.Completed == 0 {
-		return []string{noSuccess(s)}
+		return []string{noSuccess(l)}
 	}
 	repeated := repeatsOf(levels, best)
 	alike := make([]*metric.Summary, len(repeated))
@@ -186,18 +187,65 @@ func enough(m *metric.Metric, s *metric.Summary) bool {
 	return n >= leastForP99 || n == 0 || !(s.Dist(m).Stats.Max > 0)
 }
 
-// failures returns a sentence with the number and share of failed requests, or nothing
-// if no request failed.
-func failures(levels []outcome.Level) []string {
-	failed, all := 0, 0
+// failedOf returns the numbers of failed and of finished requests.
+func failedOf(levels []outcome.Level) (failed, all int) {
 	for i := range levels {
 		s := &levels[i].Summary
 		failed, all = failed+s.Failed, all+s.Ended()
 	}
-	if failed == 0 {
-		return nil
+	return failed, all
+}
+
+// withFailures adds the sentence about the failed requests of levels. It comes first if more requests failed at the
+// levels of the first sentence than a level may have.
+func withFailures(text []string, levels, first []outcome.Level) []string {
+	n, _ := failedOf(levels)
+	behind, of := failedOf(first)
+	switch {
+	case n == 0 || levels[0].Summary.Completed == 0 && len(levels) == 1:
+		return text
+	case float64(behind) > maxFailedShare*float64(of):
+		return append([]string{failed(levels)}, text...)
 	}
-	return []string{fmt.Sprintf("%s of %s requests failed (%s).", metric.Integer(failed), metric.Integer(all), metric.Percent(float64(failed)/float64(all)))}
+	return append(text, failed(levels))
+}
+
+// failed is the sentence about the failed requests of levels: their number, share and most frequent cause.
+func failed(levels []outcome.Level) string {
+	n, all := failedOf(levels)
+	return fmt.Sprintf("%s of %s requests failed (%s)%s.", metric.Integer(n), metric.Integer(all), metric.Percent(float64(n)/float64(all)), cause(levels))
+}
+
+// cause returns the most frequent cause of failed requests and its message, as the end of a sentence.
+func cause(levels []outcome.Level) string {
+	type kind struct {
+		cause  tacho.Cause
+		status int
+	}
+	count, example := map[kind]int{}, map[kind]string{}
+	var most kind
+	for i := range levels {
+		for _, f := range levels[i].Summary.Failures {
+			k := kind{f.Cause, f.Status}
+			if count[k] += f.Count; example[k] == "" {
+				example[k] = f.Example
+			}
+			if count[k] > count[most] {
+				most = k
+			}
+		}
+	}
+	if count[most] == 0 {
+		return ""
+	}
+	text := ", most often with " + strings.ReplaceAll(string(most.cause), "-", " ")
+	if len(count) == 1 {
+		text = ", all with " + string(most.cause)
+	}
+	if most.status != 0 {
+		text += fmt.Sprintf(" %d", most.status)
+	}
+	return text + prefixed(": ", strings.TrimRight(clip(example[most], mostName), ". "))
 }
 
 // evidence counts the requests behind a claim about a level. The effective sample size

@@ -228,7 +228,7 @@ func TestAnswer(t *testing.T) {
 	if r.Command != `tacho bench --request-rate 10,20,30 --metadata 'note=it'\''s fine'` {
 		t.Errorf("command %s", r.Command)
 	}
-	for _, word := range []string{"req/s", "TTFT", "10 of 360 requests failed (2.78 %)."} {
+	for _, word := range []string{"req/s", "TTFT", "10 of 360 requests failed (2.78 %)"} {
 		if !strings.Contains(strings.Join(r.Conclusion.Text, " "), word) {
 			t.Errorf("no %q in %q", word, r.Conclusion.Text)
 		}
