@@ -51,6 +51,7 @@ type figure struct {
 type run struct {
 	About   json.RawMessage `json:"about"`
 	Command string          `json:"command,omitempty"`
+	Load    string          `json:"load,omitempty"` // of all levels: "1 to 6 req/s"
 	Notes   []metric.Reason `json:"notes,omitempty"`
 	Levels  []level         `json:"levels"`
 	LeftOut int             `json:"left_out,omitempty"` // number of levels that do not fit
@@ -137,7 +138,7 @@ func newRun(from *outcome.Run, n int, limits limits) (*run, error) {
 	about.Args = nil // moved to Command
 	r := &run{
 		About: Clipped(about), Command: command(from.Args), LeftOut: len(from.Levels) - n, Levels: []level{}, Conclusion: conclusion.Of(from),
-		Invalid: from.Invalid(), Simulated: from.Simulated(),
+		Load: conclusion.LoadOf(from.Levels), Invalid: from.Invalid(), Simulated: from.Simulated(),
 	}
 	r.Numbers, r.Opens = r.Conclusion.Headline.Numbers(), r.Conclusion.Shown(from.Levels)
 	r.Conclusion.LeftOut = r.Conclusion.LeftOut[:min(len(r.Conclusion.LeftOut), mostList)]

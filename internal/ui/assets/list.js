@@ -3,7 +3,7 @@ const D = JSON.parse($('data').textContent);
 const ui = { items: [], live: new Map(), ticked: new Set(), words: '', loaded: false, sort: 'started', up: false };
 const BASELINE = 'baseline'; // tag of the run that others are compared with
 const itemOf = (id) => ui.items.find((it) => it.id === id);
-const titleOf = (it) => it.about.name || it.path;
+const nameOf = (it) => it.about.name || it.path;
 const bytes = (n) => (n > 1e9 ? `${num(n / 1e9)} GB` : n > 1e6 ? `${num(n / 1e6)} MB` : `${num(n / 1e3)} kB`);
 const two = (n) => String(n).padStart(2, '0');
 function when(it) { // local time
@@ -50,11 +50,11 @@ const serverOf = (it) => [it.about.backend, it.about.gpus].filter(Boolean).join(
 const RANK = ['INVALID', 'DEGRADED', 'PREDICTED', 'NOT JUDGED', 'VALID'];
 const rps = (it) => liveNumber(it, 'served_per_s') ?? it.best?.requests_per_s, tps = (it) => liveNumber(it, 'tokens_per_s') ?? (it.best?.tokens_per_s || null);
 const ttft99 = (it) => liveNumber(it, 'ttft_ms')?.p99 ?? it.best?.ttft_p99_ms, tpot99 = (it) => it.best?.tpot_p99_ms;
-const nameCell = (it) => `<a href="#run=${it.id}" data-focus="run ${it.id}">${breakable(titleOf(it))}</a>${it.about.label && !titleOf(it).includes(it.about.label) ? ` <span>${esc(it.about.label)}</span>` : ''}
+const nameCell = (it) => `<a href="#run=${it.id}" data-focus="run ${it.id}">${breakable(nameOf(it))}</a>${it.about.label && !nameOf(it).includes(it.about.label) ? ` <span>${esc(it.about.label)}</span>` : ''}
     ${it.path === it.about.name ? '' : `<small>${esc(it.path)}</small>`}<span class="tag-row">${each(tagsOf(it), (t) => `<button class="tag" data-tag="${esc(t)}" data-focus="tag ${it.id} ${esc(t)}">${esc(t)}</button> `)}</span>`;
 const answerCell = (it) => (it.problem ? `<span class="problem">${esc(it.problem)}</span>` : esc(it.answer?.[0] || (it.state === 'running' ? 'In progress' : '')));
 const COLUMNS = [ // key, title, class, cell, sort value; a column without a sort value is not sorted
-  ['run', 'Run', 'name', nameCell, titleOf],
+  ['run', 'Run', 'name', nameCell, nameOf],
   ['result', 'Result', 'result', answerCell],
   ['verdict', 'Verdict', 'state', stateCell, (it) => (it.state === 'running' ? -1 : RANK.indexOf(it.verdict))],
   ['load', 'Load', 'words load', (it) => `${esc(it.load || '–')}${it.levels > 1 ? ` <small>${count(it.levels)} levels</small>` : ''}`, (it) => it.load || ''],
@@ -87,7 +87,7 @@ function headCell([key, name, cls, , value]) {
   return `<th scope="col" class="${cls}" ${now ? `aria-sort="${ui.up ? 'ascending' : 'descending'}"` : ''}>${value ? `<button data-sort="${key}" data-focus="sort ${key}">${name}</button>` : name}</th>`;
 }
 function runRow(it) {
-  const box = `<input type="checkbox" data-tick="${it.id}" data-focus="tick ${it.id}" ${ui.ticked.has(it.id) ? 'checked' : ''} ${canTick(it) ? '' : 'disabled'} aria-label="Compare ${esc(titleOf(it))}">`;
+  const box = `<input type="checkbox" data-tick="${it.id}" data-focus="tick ${it.id}" ${ui.ticked.has(it.id) ? 'checked' : ''} ${canTick(it) ? '' : 'disabled'} aria-label="Compare ${esc(nameOf(it))}">`;
   return `<tr data-run="${it.id}"><td class="tick">${box}</td>${each(COLUMNS, ([, name, cls, get]) => { const html = get(it); return `<td class="${cls}${html ? '' : ' none'}" data-name="${name}">${html}</td>`; })}</tr>`;
 }
 /* What to do in an empty folder. The first run replaces it. */

@@ -12,11 +12,11 @@ async function ask(path, body) { // calls the server; an error has the server's 
 }
 
 function runBar(items) {
-  const one = items.length === 1 ? items[0] : null, n = one?.notes || {}, mine = one && one.state !== 'result', title = one ? titleOf(one) : `${items.length} runs`;
+  const one = items.length === 1 ? items[0] : null, n = one?.notes || {}, mine = one && one.state !== 'result', title = one ? nameOf(one) : `${items.length} runs`;
   put($('run-bar'), `<a href="#" class="btn">← All runs</a><h2>${esc(title)}</h2>${one ? each(tagsOf(one), (t) => `<span class="tag">${esc(t)}</span>`) : ''}${one?.state === 'running' && one.simulated ? badge('SIMULATED') : ''}
     <div class="controls">${one ? '' : `<span class="seg" role="group" aria-label="View"><span class="opts">${each([['differences', 'Differences'], ['charts', 'Charts']], ([k, name]) => `<button data-tab="${k}" aria-pressed="${tab === k}">${name}</button>`)}</span></span>`}${one?.state === 'running' ? '' : `<a class="btn" href="/page?${query(items.map((it) => it.id))}" target="_blank" rel="noopener">Open in a new tab</a>`}
     ${mine && one.state !== 'running' ? `<button class="btn" id="baseline-button" aria-pressed="${tagsOf(one).includes(BASELINE)}">Use as baseline</button>` : ''}${mine ? '<button class="btn" id="notes-button" aria-expanded="false" aria-controls="notes">Notes and tags</button>' : ''}${mine && one.state !== 'running' ? '<button class="btn danger" id="delete-button">Delete</button>' : ''}</div>
-    ${one ? '' : `<p class="sides">${each(items, (it, i) => `<span>${i ? '' : 'Base: '}<b>${breakable(it.about.label || titleOf(it))}</b> ${chips(it)}</span>`)}</p>`}${n.note ? `<p class="note">${esc(n.note)}</p>` : ''}
+    ${one ? '' : `<p class="sides">${each(items, (it, i) => `<span>${i ? '' : 'Base: '}<b>${breakable(it.about.label || nameOf(it))}</b> ${chips(it)}</span>`)}</p>`}${n.note ? `<p class="note">${esc(n.note)}</p>` : ''}
     ${mine ? `<form id="notes" hidden><label>Tags <input type="text" id="note-tags" value="${esc((n.tags || []).join(' '))}"></label><label>Note <textarea id="note-text">${esc(n.note || '')}</textarea></label><div><button class="btn" id="save-button">Save</button></div>${n.log?.length ? `<details><summary>${count(n.log.length)} changes</summary><ul class="log">${each([...n.log].reverse(), (l) => `<li>${esc(l.at.slice(0, 19).replace('T', ' '))} UTC, ${esc(l.from)}: ${esc(l.what)}</li>`)}</ul></details>` : ''}</form>` : ''}`);
 }
 let tab = 'differences'; // of a comparison
@@ -53,7 +53,7 @@ function show() { // the view of the current address
   if (!ids.length) { document.title = 'tacho: runs'; drawList(); return; }
   if (!ui.loaded) return;
   if (items.length < ids.length) { put($('run-bar'), '<a href="#" class="btn">← All runs</a><p>This run no longer exists.</p>'); $('page').hidden = true; return; }
-  document.title = `tacho: ${items.map(titleOf).join(' · ')}`;
+  document.title = `${items.map((it) => (items.length > 1 ? nameOf(it) : titleOf(it) || nameOf(it))).join(' · ')} – tacho`;
   const bar = JSON.stringify([tab, items.map((it) => [it.id, it.state, it.notes])]);
   if (bar !== barOf) { barOf = bar; runBar(items); }
   showLive(items.length === 1 ? items[0] : null);
@@ -71,7 +71,7 @@ async function saveNotes() {
 }
 function askDelete() {
   const it = itemOf(shownIds()[0]);
-  $('ask-words').textContent = `Delete ${titleOf(it)}, with ${count(it.totals.requests)} requests and ${bytes(it.bytes || 0)} on disk? This cannot be undone.`;
+  $('ask-words').textContent = `Delete ${nameOf(it)}, with ${count(it.totals.requests)} requests and ${bytes(it.bytes || 0)} on disk? This cannot be undone.`;
   $('ask').showModal();
   $('ask-no').focus();
 }
@@ -144,7 +144,7 @@ const events = new EventSource('/api/events');
 events.addEventListener('runs', (e) => {
   const first = ui.loaded && !ui.items.length;
   ui.items = JSON.parse(e.data) || []; ui.loaded = true;
-  if (first && ui.items.length) say(`The first run is here: ${titleOf(ui.items[0])}.`);
+  if (first && ui.items.length) say(`The first run is here: ${nameOf(ui.items[0])}.`);
   const there = new Set(ui.items.map((it) => it.id));
   for (const id of ui.ticked) if (!there.has(id)) ui.ticked.delete(id);
   refresh();

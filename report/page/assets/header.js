@@ -1,7 +1,7 @@
 /* ---------- 1. verdict, conclusion and setup ---------- */
 const chipsOf = (run) => chips({ verdict: run.conclusion.verdict, invalid: run.invalid, levels: run.levels.length + (run.left_out || 0), simulated: run.simulated }); // the table has the verdict of each level
 function header() {
-  const run = first(), title = several() ? shown().map((r) => r.name).join(' · ') : [run.about.model || run.name, run.about.label].filter(Boolean).join(' · ');
+  const run = first(), title = several() ? shown().map((r) => r.name).join(' · ') : [titleOf(run) || run.name, run.about.label].filter(Boolean).join(' · ');
   put($('top'), `<div class="bar"><h1>${esc(title)}</h1>${several() ? '' : chipsOf(run)}<div class="controls" id="top-controls"></div></div>
     ${several() ? each(shown(), answerOfMany) : each(answerOf(run.conclusion), (s, i) => `<p class="answer${i && run.conclusion.verdict === 'INVALID' ? ' why' : ''}">${esc(s)}</p>`)}
     ${reasonList()}`);
@@ -10,7 +10,7 @@ function header() {
   headline();
   put($('top-controls'), (RUNS.length > 1 ? each(RUNS, runButton) : '')
     + `<button class="btn" id="theme-button">Theme: ${document.documentElement.dataset.theme || 'auto'}</button>`);
-  document.title = `tacho: ${title}`;
+  document.title = `${title} – tacho`;
 }
 /* The sentences of a conclusion. The reason of an INVALID one is a sentence of its own, because reasons are long. */
 function answerOf({ verdict, text }) {

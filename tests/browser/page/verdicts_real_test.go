@@ -185,3 +185,14 @@ func TestRealTwoRatesHaveTwoNames(t *testing.T) {
 		t.Errorf("%q", line)
 	}
 }
+
+// TestRealTitleSaysWhatWasMeasured checks that page and browser tab are called by model, load and engine.
+func TestRealTitleSaysWhatWasMeasured(t *testing.T) {
+	p := open(t, desk, "", measured(about, levels()...))
+	if tab := eval[string](p, "document.title"); tab != "llama-3.1-8b · 10 to 30 req/s · vllm · tuned – tacho" {
+		t.Errorf("the tab is %q", tab)
+	}
+	if title := eval[string](p, "document.querySelector('h1').innerText"); title != "llama-3.1-8b · 10 to 30 req/s · vllm · tuned" {
+		t.Errorf("the title is %q", title)
+	}
+}

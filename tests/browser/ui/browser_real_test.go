@@ -174,7 +174,7 @@ func testLive(t *testing.T, b *chrome.Browser, server *httptest.Server, dir stri
 // testVerdicts checks that the list, the comparison and the live view mark INVALID levels and simulated runs.
 func testVerdicts(t *testing.T, b *chrome.Browser) {
 	folder := t.TempDir()
-	mixed := keep(t, folder, kept{label: "mixed", levels: 3, failing: 3, sim: "vllm-8b-h100"})
+	mixed := keep(t, folder, kept{label: "mixed", model: "llama", levels: 3, failing: 3, sim: "vllm-8b-h100"})
 	bad := keep(t, folder, kept{label: "bad", levels: 2, failing: 1})
 	now := keep(t, folder, kept{label: "now", cut: true, sim: "vllm-8b-h100"})
 	runs(t, now, snapshot(4, "fine"))
@@ -196,6 +196,8 @@ func testVerdicts(t *testing.T, b *chrome.Browser) {
 	}
 	check(t, p.Eval("location.hash = 'run=' + "+idOf(now)+"; 0", nil))
 	p.wait("!document.getElementById('live').hidden && document.getElementById('run-bar').innerText.includes('≈ SIMULATED')")
+	check(t, p.Eval("location.hash = 'run=' + "+idOf(mixed)+"; 0", nil))
+	p.wait("document.title === 'llama · 10 to 30 req/s · vllm – tacho'")
 	check(t, p.Eval("location.hash = 'compare=' + ["+idOf(mixed)+", "+idOf(bad)+"]; 0", nil))
 	p.wait("document.querySelector('#run-bar .sides')?.innerText.includes('SIMULATED')")
 	if said := p.text("#run-bar .sides"); !strings.Contains(said, "Base: mixed") || strings.Count(said, "SIMULATED") != 1 {
