@@ -63,8 +63,8 @@ const (
 // Best is the level that stands for the run. An INVALID run has none.
 type Best struct {
 	Level        string   `json:"level,omitempty"`
-	RequestsPerS float64  `json:"requests_per_s"`
-	TokensPerS   float64  `json:"tokens_per_s"`
+	RequestsPerS *float64 `json:"requests_per_s"` // nil if there are too few requests for a throughput, as TokensPerS
+	TokensPerS   *float64 `json:"tokens_per_s"`
 	TTFTP99      *float64 `json:"ttft_p99_ms"`
 	TPOTP99      *float64 `json:"tpot_p99_ms"`
 }
@@ -331,8 +331,11 @@ func curveOf(levels []outcome.Level, best int) (out []Point) {
 }
 
 func bestOf(l *outcome.Level) *Best {
-	t := l.Summary.Throughput
-	return &Best{Level: page.Clip(l.Name), RequestsPerS: t.RequestsPerS, TokensPerS: t.OutputTokensPerS, TTFTP99: percentile99(l, metric.TTFT), TPOTP99: percentile99(l, metric.TPOT)}
+	best := &Best{Level: page.Clip(l.Name), TTFTP99: percentile99(l, metric.TTFT), TPOTP99: percentile99(l, metric.TPOT)}
+	if l.HasRate() {
+		best.RequestsPerS, best.TokensPerS = &l.Summary.Throughput.RequestsPerS, &l.Summary.Throughput.OutputTokensPerS
+	}
+	return best
 }
 
 // percentile99 returns the p99 of a metric, or nil if the level has none.

@@ -68,6 +68,7 @@ type run struct {
 type level struct {
 	Setting json.RawMessage `json:"setting"`
 	Summary json.RawMessage `json:"summary"`
+	NoRate  bool            `json:"no_rate,omitempty"` // a burst, or too few requests for a throughput
 	Picture *picture        `json:"picture,omitempty"` // nil if there are no records
 	Against *levelChanges   `json:"against,omitempty"` // nil in the first run and for levels without a match
 }
@@ -151,7 +152,7 @@ func newRun(from *outcome.Run, n int, limits limits) (*run, error) {
 	}
 	for i := range from.Levels[:n] {
 		l := &from.Levels[i]
-		r.Levels = append(r.Levels, level{Setting: Clipped(l.Setting), Summary: Clipped(trimmed(l.Summary, limits.items)), Picture: pictures[i]})
+		r.Levels = append(r.Levels, level{Setting: Clipped(l.Setting), Summary: Clipped(trimmed(l.Summary, limits.items)), NoRate: !l.HasRate(), Picture: pictures[i]})
 	}
 	return r, nil
 }

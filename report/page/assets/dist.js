@@ -7,10 +7,11 @@ function sharesOf(d) {
 const nine = (s) => -Math.log10(Math.max(1e-4, 1 - s));
 const binEdge = (d, i) => 10 ** ((d.curve.from + i) / 16); // ms: a histogram has 16 bins in a decade
 const heights = (d) => { const { counts } = d.curve; return counts.map((n, i) => [binEdge(d, i), binEdge(d, i + 1), n / d.n, n]); };
+const shows = (d, p) => !d.n || d.n * (100 - p) >= 100; // a percentile needs a value above it; other tools may not state n
 const SHAPES = [['cdf', 'CDF'], ['nines', 'nines'], ['histogram', 'histogram']];
 function distribution(key) {
   const H = 250, name = key.toUpperCase(), isHistogram = () => state.shape === 'histogram';
-  const known = (r) => r.levels.filter((l) => l[key]?.curve && (!l.invalid || l === picked(r))), all = () => shown().flatMap(known), strongest = () => shown().map(picked).filter((l) => l[key]?.curve);
+  const known = (r) => r.levels.filter((l) => l[key]?.curve && l[key].n !== 1 && (!l.invalid || l === picked(r))), all = () => shown().flatMap(known), strongest = () => shown().map(picked).filter((l) => l[key]?.curve && l[key].n !== 1);
   const ys = () => ({ cdf: [0, 0.25, 0.5, 0.75, 1], nines: [0, 0.9, 0.99, 0.999, 0.9999] }[state.shape]);
   const scales = (w) => {
     const ds = all().map((l) => l[key]), b = { left: 52, right: w - 34, upper: 24, lower: H - 36 };
@@ -24,12 +25,12 @@ function distribution(key) {
   const strong = (l, s, w) => {
     const d = l[key], c = several() ? runInk(l.run) : loadInk(l);
     if (isHistogram()) return curve(path(heights(d).flatMap(([a, b, v]) => [[a, v], [Math.min(b, s.x.back(s.right)), v]]), s.x, s.y), c, dashOf(l.run)) + bars(d, s, c);
-    return curve(path(sharesOf(d), s.x, s.y), c, dashOf(l.run)) + each([50, 90, 99].filter((p) => d[`p${p}`] != null), (p) => percentileDot(s, d, p, c, w, strongest().map((o) => o[key])));
+    return curve(path(sharesOf(d), s.x, s.y), c, dashOf(l.run)) + each([50, 90, 99].filter((p) => d[`p${p}`] != null && shows(d, p)), (p) => percentileDot(s, d, p, c, w, strongest().map((o) => o[key])));
   };
-  const three = (d) => ['p50', 'p90', 'p99'].filter((p) => d[p] != null).map((p) => `${p} ${time(d[p])}`).join(' · ');
+  const three = (d) => [...[50, 90, 99].filter((p) => shows(d, p)).map((p) => `p${p}`), ...(shows(d, 99) ? [] : ['max'])].filter((p) => d[p] != null).map((p) => `${p} ${time(d[p])}`).join(' · ');
   figure('dist-charts', {
     name, title: () => `${term(name)}${several() ? '' : doubtMark(picked(first()), key)}`, has: () => all().length > 0,
-    note: () => (several() ? each(shown().filter((r) => picked(r)[key]), (r) => `<span class="line">${swatch(runInk(r), esc(r.name))}: p50 ${time(picked(r)[key].p50)} · p99 ${time(picked(r)[key].p99)}</span>`) : picked(first())[key] ? three(picked(first())[key]) : ''),
+    note: () => (several() ? each(shown().filter((r) => picked(r)[key]), (r) => `<span class="line">${swatch(runInk(r), esc(r.name))}: ${three(picked(r)[key])}</span>`) : strongest().length ? three(picked(first())[key]) : ''),
     say: () => `${strongest().map((l) => `${fullName(l)}: ${three(l[key])}, max ${time(l[key].max)}`).join('; ')}.`,
     draw(w) {
       const s = scales(w), yUnit = isHistogram() ? `% of values, ${state.axis === 'log' ? '16 bins per decade' : 'bins of 15 %'}` : `% of ${key === 'itl' ? 'gaps' : 'requests'} ≤ x`;

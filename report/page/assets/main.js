@@ -16,8 +16,9 @@ function controls() {
 /* A level without usable figures, and why it is shown nevertheless. */
 const whyInvalid = (l) => (l.invalid && manyLevels() ? `${l.run.levels.length > 1 && !usable(l.run.levels).length ? `All ${count(l.run.levels.length)} levels are INVALID, and the page opens with the first. ` : ''}INVALID: ${esc(l.reasons.find((r) => r.level === 'INVALID')?.text || 'no figure is usable')}.<br>` : '');
 function inWords(l) {
-  const parts = [`${num(l.rps)} requests/s served${l.steady ? ' over the whole level' : ''}`];
-  if (l.tokens) parts.push(`${num(l.tokens)} output tokens/s`);
+  const parts = l.no_rate ? [`${count(l.s.completed)} request${l.s.completed === 1 ? '' : 's'} served in ${time(1000 * l.s.duration_s)}`] : [`${num(l.rps)} requests/s served${l.steady ? ' over the whole level' : ''}`];
+  if (l.tokens && !l.no_rate) parts.push(`${num(l.tokens)} output tokens/s`);
+  if (l.s.completed === 1) parts.push(...LATENCIES.filter((k) => l[k] && k !== 'itl').map((k) => `${k.toUpperCase()} ${time(l[k].p50)}`));
   if (l.flight != null) parts.push(`${num(l.flight)} ${term('in flight')} on average, peak ${count(l.peak)}`);
   const where = l.s.where, said = [steadyWindow(l), where?.sentence, where?.tail].filter(Boolean).map((s) => ` ${esc(s)}`).join('');
   return `${several() ? `${swatch(runInk(l.run), `<b>${esc(l.run.name)}</b>: `)}` : ''}${whyInvalid(l)}${parts.join(', ')}.${said}`;

@@ -157,6 +157,7 @@ function levelTable() {
   put($('levels'), `<table><thead><tr>${each(columns, levelHead)}</tr></thead><tbody>${each(sorted, row)}</tbody></table>
     ${ls.some(few) ? '<p class="foot">† too few requests for a p99: run longer, or read it as a maximum</p>' : ''}
     ${ls.some((l) => columns.some(([name]) => certainty(l, name, 'unsure'))) ? '<p class="foot">~ no 95 % interval: effective sample size too small, or no steady state</p>' : ''}
+    ${ls.some((l) => l.no_rate) ? '<p class="foot">‡ count ÷ time of a burst or of too few requests, no rate that the server holds</p>' : ''}
     ${DOUBTS.filter(([unusable]) => ls.some((l) => columns.some(([name]) => { const r = doubtOf(l, figureOf(name)); return r && Boolean(r.unusable) === unusable; }))).map(([, words]) => `<p class="foot">${words}</p>`).join('')}`);
 }
 const DOUBTS = [[true, '✕ not usable: the reason is at the figure'], [false, '? in doubt: the reason is at the figure']];
@@ -171,7 +172,7 @@ function levelHead(column) {
 }
 function levelCell(l, [name, get, show, bar], k, all) {
   if (!k) return `<td><label><input type="radio" name="run${l.run.k}" data-pick="${keyOf(l)}" ${picked(l.run) === l ? 'checked' : ''}>${swatch(loadInk(l), esc(fullName(l)))}</label></td>`;
-  const v = get(l) == null ? '–' : esc(show(get(l))) + (/^(TTFT|TPOT) p99/.test(name) && few(l) ? '<sup>†</sup>' : certainty(l, name, 'unsure') ? '~' : '') + doubtMark(l, figureOf(name));
+  const v = get(l) == null ? '–' : esc(show(get(l))) + (/^(TTFT|TPOT) p99/.test(name) && few(l) ? '<sup>†</sup>' : certainty(l, name, 'unsure') ? '~' : '') + (l.no_rate && /^(served|good|output)/.test(name) ? '<sup>‡</sup>' : '') + doubtMark(l, figureOf(name));
   const share = get(l) / most(all.filter((one) => !isOff(one, figureOf(name))).map(get), 1e-9), sure = certainty(l, name, 'sure');
   const tip = sure?.length ? ` data-tip="${esc(keyed([[`${fullName(l)}, ${name}`, ''], ['95 % interval', between(sure)]]))}"` : '';
   return bar && get(l) != null && !isOff(l, figureOf(name)) ? `<td class="cellbar"${tip}>${v}<i data-css="width:calc((100% - 20px) * ${share.toFixed(3)});background:${loadInk(l)}"></i></td>` : `<td${tip}>${v}</td>`;

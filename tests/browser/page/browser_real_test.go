@@ -342,7 +342,7 @@ func TestRealSeedsAreDrawn(t *testing.T) {
 			}
 		}
 	}
-	if said := eval[string](p, "document.getElementById('level-line').innerText"); !strings.Contains(said, "tgi at burst of 1,024: requests/s served 1.93 × as many (not tested)") {
+	if said := eval[string](p, "document.getElementById('level-line').innerText"); !strings.Contains(said, "tgi at burst of 2,048: requests/s served 1.97 × as many (not tested)") {
 		t.Errorf("it compares: %q", said)
 	}
 }

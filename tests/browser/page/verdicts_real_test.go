@@ -196,3 +196,28 @@ func TestRealTitleSaysWhatWasMeasured(t *testing.T) {
 		t.Errorf("the title is %q", title)
 	}
 }
+
+// TestRealBurstHasNoRate checks that the page names no rate and no percentile for which there are too few requests.
+func TestRealBurstHasNoRate(t *testing.T) {
+	burst := func(n int) outcome.Run {
+		list := requests(0, n, 1e6, 0)
+		run := measured(about, list)
+		l := &run.Levels[0]
+		l.Name, l.Rate, l.Summary.Config.RequestRate, l.Summary.Rate = fmt.Sprintf("--num-prompts %d", n), 0, 0, nil
+		return run
+	}
+	for n, want := range map[int]string{1: "1 request served in ", 20: "20 requests served in "} {
+		p := open(t, desk, "", burst(n))
+		said := eval[string](p, "document.getElementById('level-line').innerText + document.getElementById('numbers').innerText")
+		if !strings.HasPrefix(said, want) || strings.Contains(said, "requests/s") {
+			t.Errorf("%d requests: %q", n, said)
+		}
+		if n == 1 && !strings.Contains(said, ", TTFT ") {
+			t.Errorf("one request has no TTFT: %q", said)
+		}
+		charts := eval[string](p, "[...document.querySelectorAll('#dist-charts figure')].filter((e) => !e.hidden).map((e) => e.dataset.figure + ' ' + e.querySelector('.note').innerText + [...e.querySelectorAll('svg text')].map((e) => e.textContent)).join('; ')")
+		if strings.Contains(strings.Split(charts, "ITL")[0], "p99") || n == 1 && strings.Contains(charts, "TTFT") || n > 1 && !strings.Contains(charts, "TTFT p50 ") {
+			t.Errorf("%d requests: %s", n, charts)
+		}
+	}
+}
