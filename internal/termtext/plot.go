@@ -71,6 +71,28 @@ func (p Pen) Plot(c *Plot, wide, high int) []string {
 		}
 		labels = c.markLabel(columns, column)
 	}
+	c.draw(grid, at, point, off, between)
+	title := c.Title
+	if y.logs {
+		title += " (log axis)"
+	}
+	out := []string{Cut(title, wide)}
+	for i, row := range grid {
+		text := ""
+		switch i {
+		case 0:
+			text = top
+		case rows - 1:
+			text = bottom
+		}
+		out = append(out, strings.Repeat(" ", label-Width(text))+text+" "+side+string(row))
+	}
+	pad := strings.Repeat(" ", label+1)
+	return append(out, pad+corner+below, pad+" "+labels)
+}
+
+// draw puts the points and the lines between them into the grid. Points that are off the curve have no lines.
+func (c *Plot) draw(grid [][]rune, at func(int) (column, row int), point, off, between rune) {
 	last := -1 // the previous point of the curve
 	for i := range c.X {
 		if c.Off[i] {
@@ -93,23 +115,6 @@ func (p Pen) Plot(c *Plot, wide, high int) []string {
 			grid[row][column] = off
 		}
 	}
-	title := c.Title
-	if y.logs {
-		title += " (log axis)"
-	}
-	out := []string{Cut(title, wide)}
-	for i, row := range grid {
-		text := ""
-		switch i {
-		case 0:
-			text = top
-		case rows - 1:
-			text = bottom
-		}
-		out = append(out, strings.Repeat(" ", label-Width(text))+text+" "+side+string(row))
-	}
-	pad := strings.Repeat(" ", label+1)
-	return append(out, pad+corner+below, pad+" "+labels)
 }
 
 // labels returns the line below the X axis with its two ends.
