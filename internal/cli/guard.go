@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,10 +15,8 @@ import (
 // guardGrace is the time a server has to exit after SIGTERM.
 const guardGrace = 15 * time.Second
 
-// newGuard returns the command of the process between tacho and a server
-// started by tacho. When its standard input is closed, it stops the server and
-// all processes of the server. This happens on request, and also if tacho is
-// killed.
+// newGuard returns the command of the process between tacho and a server started by tacho. It stops the server and all
+// processes of the server when its standard input is closed: by tacho, or because tacho was killed.
 func newGuard(env *Env) *cobra.Command {
 	return &cobra.Command{
 		Use: "guard -- COMMAND", Short: "Run a command that ends when standard input does", Hidden: true,
@@ -32,8 +29,7 @@ func guard(env *Env, args []string) error {
 	runtime.LockOSThread()                        // the server gets a signal when this thread exits
 	cmd := exec.Command(args[0], args[1:]...)     //nolint:gosec,noctx // it is the user's own command, and ends below
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr // files instead of pipes, which could outlive the server
-	ownGroup(cmd)
-	adopt()
+	own(cmd)
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -42,40 +38,26 @@ func guard(env *Env, args []string) error {
 		_, _ = io.Copy(io.Discard, env.Stdin) // any error means that tacho has exited
 		close(alone)
 	}()
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	var err error
+	exited, grace := make(chan struct{}), time.Duration(0)
+	go func() {
+		err = cmd.Wait()
+		close(exited)
+	}()
 	select {
-	case err := <-ended:
-		stopAll(env, cmd) // remaining processes
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			return &exitError{code: max(exit.ExitCode(), exitFailed)}
-		}
-		return err
+	case <-exited:
 	case <-alone:
+		grace = guardGrace
 	}
-	endGroup(cmd, false)
-	ctx, cancel := context.WithTimeout(context.Background(), guardGrace)
-	defer cancel()
-	for groupLives(cmd) && ctx.Err() == nil {
-		time.Sleep(20 * time.Millisecond)
+	if !stopProcesses(cmd, exited, grace) {
+		_, _ = fmt.Fprintf(env.Stderr, "tacho: processes of the server do not end: group %d. Stop them by hand.\n", cmd.Process.Pid)
 	}
-	stopAll(env, cmd)
-	return nil
-}
-
-// killTries bounds how often the processes of a server are killed: a process may start
-// another one while it is being killed.
-const killTries = 50
-
-// stopAll kills all processes of a server, and names those that do not end.
-func stopAll(env *Env, cmd *exec.Cmd) {
-	for range killTries {
-		endGroup(cmd, true)
-		if !groupLives(cmd) {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
+	var exit *exec.ExitError
+	switch {
+	case grace > 0: // as intended
+		return nil
+	case errors.As(err, &exit):
+		return &exitError{code: max(exit.ExitCode(), exitFailed)}
 	}
-	_, _ = fmt.Fprintf(env.Stderr, "tacho: processes of the server do not end: group %d. Stop them by hand.\n", cmd.Process.Pid)
+	return err
 }

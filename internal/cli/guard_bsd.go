@@ -2,17 +2,7 @@
 
 package cli
 
-import (
-	"os/exec"
-	"syscall"
-)
+import "os/exec"
 
-func withParent(*exec.Cmd) {}
-
-func adopt() {}
-
-// descendants returns nil, because only Linux hands orphans to a subreaper. A process that
-// left the command's group is not stopped here.
-func descendants(int) []int { return nil }
-
-func signalDescendants(int, syscall.Signal) {}
+// own starts the command in a process group.
+func own(cmd *exec.Cmd) { detach(cmd) }

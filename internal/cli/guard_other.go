@@ -2,14 +2,18 @@
 
 package cli
 
-import "os/exec"
+import (
+	"os/exec"
+	"time"
+)
 
-func adopt() {}
+func detach(*exec.Cmd) {}
 
-func ownGroup(*exec.Cmd) {}
+func own(*exec.Cmd) {}
 
-func endGroup(cmd *exec.Cmd, now bool) {
-	_ = cmd.Process.Kill() // no graceful way available
+// stopProcesses stops the command itself.
+func stopProcesses(cmd *exec.Cmd, exited <-chan struct{}, _ time.Duration) bool {
+	_ = cmd.Process.Kill() // it may have ended
+	<-exited
+	return true
 }
-
-func groupLives(cmd *exec.Cmd) bool { return false }
