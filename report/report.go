@@ -58,7 +58,7 @@ func (f FormatOf[T]) String() string { return f.Name }
 type Format = FormatOf[Report]
 
 // Formats are all formats, in the order of the help text.
-var Formats = []Format{textFormat, classicFormat, levelsFormat, curveFormat, paretoFormat, jsonFormat, flatFormat, csvFormat, jsonlFormat, markdownFormat, parquetFormat, openMetricsFormat, vllmFormat, htmlFormat}
+var Formats = []Format{textFormat, classicFormat, levelsFormat, curveFormat, paretoFormat, jsonFormat, flatFormat, csvFormat, markdownFormat, parquetFormat, openMetricsFormat, vllmFormat, htmlFormat}
 
 // FormatNamed returns the format with the given name.
 func FormatNamed(name string) (Format, error) { return named(Formats, "format", name) }

@@ -58,7 +58,7 @@ Benchmark Result" family is printed byte for byte, or as JSON or CSV.`,
 	cmd.Flags().StringVar(&o.format, "format", "", "output format, see the list below (default: text for one level, curve for several)")
 	cmd.Flags().BoolVar(&o.verbose, "verbose", false, "print all details of each level")
 	cmd.Flags().StringArrayVar(&o.orders, "report", nil, "write a file instead of printing, as FORMAT[:ROWS]=PATH; repeatable")
-	cmd.Flags().StringVar(&o.rows, "rows", "", "rows of csv, jsonl and parquet: "+report.Names(report.RowKinds))
+	cmd.Flags().StringVar(&o.rows, "rows", "", "rows of csv and parquet: "+report.Names(report.RowKinds))
 	cmd.Flags().IntVar(&o.level, "level", 0, "number of the level to show, from 1")
 	cmd.Flags().BoolVar(&o.detailed, "save-detailed", false, "with --format vllm: include metrics and text of every request")
 	cmd.Flags().StringVar(&o.style, "report-style", "current", "layout of the classic block: "+report.Names(report.Styles))
