@@ -109,6 +109,9 @@ func (b *burst) lead() time.Duration {
 func (b *burst) release(ctx context.Context) error {
 	due := b.runner.epoch.Add(b.due)
 	err := sleeper{}.until(ctx, due.Add(-b.lead()))
+	if err == nil {
+		err = b.runner.hold(ctx)
+	}
 	close(b.prepare)
 	var writers sync.WaitGroup
 	for range min(b.size/requestsPerWriter, runtime.NumCPU()) {

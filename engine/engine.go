@@ -29,16 +29,17 @@ type Stage struct {
 	Limit    int                              // maximum requests in flight, and in a closed loop maximum sessions in progress; 0 is no limit
 	Source   tacho.Source
 	Backend  tacho.Backend
-	Timeout  time.Duration         // of one request, from its start; 0 is none
-	Grace    time.Duration         // of requests in flight when MaxTime or Enough ends the sending; 0 is Timeout
-	Start    Start                 // returns the start of the clock, called when the first requests are ready; nil starts immediately
-	MaxTime  time.Duration         // latest start of a session; 0 is no limit
-	Begun    int                   // number of first arrivals that began before the stage, regardless of MaxTime
-	Enough   <-chan struct{}       // once closed, no more requests are sent, and those in flight finish; may be nil
-	Begin    func(epoch time.Time) // called when the clock starts, before anything is sent; may be nil
-	Live     *Live                 // counters during the run; may be nil
-	Count    func(text string) int // counts tokens of a response that a later turn quotes; nil uses the server's count
-	Precise  bool                  // sleep with the system's timers, which are more precise than the runtime's but ignore fake time
+	Timeout  time.Duration               // of one request, from its start; 0 is none
+	Grace    time.Duration               // of requests in flight when MaxTime or Enough ends the sending; 0 is Timeout
+	Start    Start                       // returns the start of the clock, called when the first requests are ready; nil starts immediately
+	MaxTime  time.Duration               // latest start of a session; 0 is no limit
+	Begun    int                         // number of first arrivals that began before the stage, regardless of MaxTime
+	Enough   <-chan struct{}             // once closed, no more requests are sent, and those in flight finish; may be nil
+	Hold     func(context.Context) error // waits while no request may be sent; may be nil
+	Begin    func(epoch time.Time)       // called when the clock starts, before anything is sent; may be nil
+	Live     *Live                       // counters during the run; may be nil
+	Count    func(text string) int       // counts tokens of a response that a later turn quotes; nil uses the server's count
+	Precise  bool                        // sleep with the system's timers, which are more precise than the runtime's but ignore fake time
 }
 
 // Start returns the time at which the clock starts. Start may wait until other machines are
@@ -236,7 +237,7 @@ func (r *runner) dispatch(ctx, arriving context.Context, a *lookahead) error {
 		}
 		a.release(it.bytes)
 		// A cancelled session may have released its slot before arriving was done.
-		if r.awaitStart(arriving, it, users) != nil || r.slots.take(arriving) != nil || ctx.Err() != nil {
+		if r.awaitStart(arriving, it, users) != nil || r.acquire(arriving) != nil || ctx.Err() != nil {
 			return ctx.Err()
 		}
 		slot := r.now()
@@ -274,6 +275,21 @@ func (r *runner) awaitStart(arriving context.Context, it *item, users slots) err
 		return users.take(arriving)
 	}
 	return r.sleeper.until(arriving, r.epoch.Add(it.due))
+}
+
+// acquire waits for the slot of a request, and until requests may be sent.
+func (r *runner) acquire(ctx context.Context) error {
+	if err := r.slots.take(ctx); err != nil {
+		return err
+	}
+	return r.hold(ctx)
+}
+
+func (r *runner) hold(ctx context.Context) error {
+	if r.Hold == nil {
+		return nil
+	}
+	return r.Hold(ctx)
 }
 
 // late reports whether the time for new sessions has passed.

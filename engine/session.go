@@ -113,7 +113,7 @@ func (t *conversation) turn(d session.Due) []session.Due {
 		return nil
 	}
 	var sleeper sleeper // think times are long, so the runtime's timers are good enough
-	if sleeper.until(t.arriving, t.epoch.Add(d.At)) != nil || t.slots.take(t.arriving) != nil {
+	if sleeper.until(t.arriving, t.epoch.Add(d.At)) != nil || t.acquire(t.arriving) != nil {
 		return nil
 	}
 	end, answer := t.send(call, q, d.At, t.now(), t.Turns(), nil)

@@ -1,6 +1,9 @@
 package metric
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // An Agent is one of several load generators that shared a level.
 type Agent struct {
@@ -18,6 +21,31 @@ type Agent struct {
 	Missing   string        `json:"missing,omitempty"`          // why its share is incomplete; empty if it is complete
 	Retaken   bool          `json:"taken_over,omitempty"`       // took over the rest of another agent's share
 	SpoolMost int64         `json:"spool_most_bytes,omitempty"` // largest number of bytes waiting to be sent
+
+	NotReceived int `json:"not_received,omitempty"`   // requests that it sent as far as is known, without a record
+	Extra       int `json:"extra_requests,omitempty"` // most requests that it sent and another agent sent again
+}
+
+// NotReceived returns the number of requests that agents sent as far as is known, without a record.
+func (c *Config) NotReceived() (n int) {
+	for i := range c.Agents {
+		n += c.Agents[i].NotReceived
+	}
+	return n
+}
+
+var notReceivedRule = Rule{
+	Code: "not-received", Unit: "share", Note: never, Degraded: 0, Invalid: 0.05,
+	Action: "check the lost agents and their spools, and measure again",
+	Doc:    "requests that agents sent as far as is known, but whose records did not arrive / all requests sent. The server had this load, and no figure contains these requests",
+	value: func(s *Summary) (float64, bool) {
+		n := s.Config.NotReceived()
+		return ratio(n, n+s.Requests)
+	},
+	text: func(s *Summary, v float64) string {
+		n := s.Config.NotReceived()
+		return fmt.Sprintf("the records of %d of %d sent requests were not received (%s)", n, n+s.Requests, Percent(v))
+	},
 }
 
 // WorstClient returns the worst value of each figure over all agents, or nil if none is known.

@@ -68,6 +68,15 @@ var levelQuantities = []Quantity{
 		share *= 100
 		return &share
 	}},
+	{Name: "not_received", Title: "Not received", Unit: percentUnit, Better: -1, OfTheRun: true, of: func(s *Summary) *float64 {
+		n := s.Config.NotReceived()
+		share, ok := ratio(n, n+s.Requests)
+		if !ok {
+			return nil
+		}
+		share *= 100
+		return &share
+	}},
 	{Name: "verdict", Title: "Verdict", Unit: SeverityUnit, Better: -1, OfTheRun: true, of: func(s *Summary) *float64 {
 		i := slices.Index(severities, s.Verdict.Severity)
 		if i < 0 {

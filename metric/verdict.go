@@ -134,7 +134,7 @@ var recordRules = []Rule{
 			return text + s.Unsent().leftOut()
 		},
 	},
-	endedEarlyRule, unsentRule, turnsRule,
+	endedEarlyRule, unsentRule, notReceivedRule, turnsRule,
 	{
 		Code: "lag-median", Unit: "ms", Note: never, Degraded: 5, Invalid: 500,
 		Action:    "give the client more CPU or reduce the load",

@@ -104,6 +104,8 @@ var verdictCases = []struct {
 	{"a turn never sent", func(s *metric.Summary) {
 		s.Begun, s.Sessions = 500, &metric.Sessions{Begun: 500, Unsent: 1, Refused: 1}
 	}, "turns DEGRADED"},
+	{"one of 2000 not received", func(s *metric.Summary) { s.Config.Agents = []metric.Agent{{NotReceived: 1}} }, "not-received DEGRADED"},
+	{"more than 5 % not received", func(s *metric.Summary) { s.Requests, s.Config.Agents = 1900, []metric.Agent{{NotReceived: 101}} }, "not-received INVALID"},
 	{"one of 2000 never sent", func(s *metric.Summary) { s.Config.Unsent = 1 }, "unsent DEGRADED"},
 	{"5 % never sent", func(s *metric.Summary) { s.Requests, s.Config.Unsent = 1900, 100 }, "unsent DEGRADED"},
 	{"more than 5 % never sent", func(s *metric.Summary) { s.Requests, s.Config.Unsent = 1900, 101 }, "unsent INVALID"},

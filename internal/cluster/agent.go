@@ -53,6 +53,8 @@ type agent struct {
 	cancel     context.CancelFunc
 	key        *Identity     // signs all messages of this agent
 	heartbeats atomic.Uint64 // number of heartbeats sent
+	inbox      string        // prefix for answers to heartbeats
+	contact    contact
 
 	active      sync.WaitGroup // shares with undelivered records
 	lastRefusal string         // reason of the last refusal; used by answerCommand only
@@ -126,9 +128,12 @@ func RunAgent(ctx context.Context, o AgentOptions) error {
 
 // join connects to NATS and subscribes to the agent's subjects.
 func (a *agent) join(ctx context.Context) (err error) {
+	a.contact.epoch = time.Now()
+	a.Access.Dial = a.contact.watch(a.Access.Dial)
 	if err := a.connect(ctx); err != nil {
 		return err
 	}
+	a.inbox = a.control.NewInbox()
 	if a.data, err = a.Access.connect(); err != nil {
 		return err
 	}
@@ -146,7 +151,7 @@ func (a *agent) join(ctx context.Context) (err error) {
 	}
 	a.verifier.agent = a.info.ID
 	for subject, answer := range map[string]func(*nats.Msg){
-		discoverSubject: a.answerDiscovery, a.info.orderSubject(): a.answerCommand, a.info.clockSubject(): answerClock,
+		discoverSubject: a.answerDiscovery, a.info.orderSubject(): a.answerCommand, a.info.clockSubject(): answerClock, a.inbox + ".*": a.handleLease,
 	} {
 		if _, err := a.control.Subscribe(subject, answer); err != nil {
 			return err
@@ -269,7 +274,7 @@ func (a *agent) execute(message []byte) status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.admit(o, e); err != nil {
-		return status{State: stateIdle, Refused: err.Error(), Stale: errors.Is(err, errStale), Deposed: a.run == o.Run && a.sealKey != e.SealKey}
+		return status{State: stateIdle, Refused: err.Error(), Stale: errors.Is(err, errStale), Deposed: a.run == o.Run && a.sealKey != e.SealKey, Free: a.run == ""}
 	}
 	a.seq, a.lastHeard = o.Seq, time.Now()
 	switch o.Kind {
@@ -457,6 +462,7 @@ func (a *agent) publishHeartbeat(run string, b heartbeat) error {
 		return err
 	}
 	m := nats.NewMsg(heartbeatSubject(run, a.info.Key))
+	m.Reply = a.inbox + "." + a.contact.stamp()
 	m.Data = text
 	if err := a.key.sign(m); err != nil {
 		return err

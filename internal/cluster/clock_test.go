@@ -57,7 +57,7 @@ func TestRecordsAreMovedToOneClock(t *testing.T) {
 	if r.Due != time.Second || r.Head != tacho.Never {
 		t.Errorf("what the schedule says, and what never came, have moved: %+v", r.Timeline)
 	}
-	if a := s.report(); a.Moved != -3*time.Millisecond || a.Offset != 7*time.Second || a.OffsetErr < time.Millisecond {
+	if a := s.report(&levelRun{}); a.Moved != -3*time.Millisecond || a.Offset != 7*time.Second || a.OffsetErr < time.Millisecond {
 		t.Errorf("%+v", a)
 	}
 }

@@ -94,7 +94,9 @@ type command struct {
 	Part        int       `json:"k,omitempty"`     // of cmdPrepare: index of the part of the level
 	Parts       int       `json:"n,omitempty"`     // of cmdPrepare: number of parts
 	KeepAnswers bool      `json:"heed,omitempty"`  // of cmdPrepare: also return answers that later turns may quote
-	Start       int64     `json:"start,omitempty"` // of cmdStart: nanoseconds since 1970 by the agent's clock
+
+	Lease time.Duration `json:"lease,omitempty"` // of cmdPrepare: send nothing without contact for this long; 0: no other agent takes over
+	Start int64         `json:"start,omitempty"` // of cmdStart: nanoseconds since 1970 by the agent's clock
 
 	Skip    []uint64          `json:"skip,omitempty"`  // of cmdProgress: sessions that finished or started
 	Partial []session.Partial `json:"begun,omitempty"` // of cmdProgress: finished turns of unfinished sessions
@@ -119,6 +121,7 @@ type status struct {
 	Stale   bool   `json:"old,omitempty"`     // the agent refused because it executed a later command before
 	Usage   bool   `json:"usage,omitempty"`   // the error is a mistake in the plan
 	Deposed bool   `json:"deposed,omitempty"` // the agent refused because another coordinator continues the run
+	Free    bool   `json:"free,omitempty"`    // the agent refused because it left the run
 }
 
 // A heartbeat reports the progress of a share, several times a second.
@@ -134,6 +137,11 @@ type heartbeat struct {
 	Stopped    bool        `json:"left,omitempty"` // the agent was stopped and delivers no more records
 }
 
+// A lease is the coordinator's answer to a heartbeat.
+type lease struct {
+	Lost bool `json:"lost,omitempty"` // other agents took over the shares of this one
+}
+
 // A finalMessage ends the record stream of a share.
 type finalMessage struct {
 	Client     *metric.Client  `json:"client,omitempty"`
@@ -145,6 +153,8 @@ type finalMessage struct {
 	SpoolError string          `json:"full,omitempty"`     // why records waited in memory
 	Lost       int             `json:"lost,omitempty"`     // records dropped because disk and memory were full
 	MaxPending int64           `json:"waiting,omitempty"`  // maximum number of undelivered bytes
+	Sent       int64           `json:"sent,omitempty"`     // requests sent, with those whose records are not in the stream
+	Paused     time.Duration   `json:"paused,omitempty"`   // how long it sent nothing because it did not hear the coordinator
 }
 
 const (

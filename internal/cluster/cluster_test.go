@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -123,6 +124,7 @@ type link struct {
 
 	mu    sync.Mutex
 	cut   bool
+	quiet bool // a cut is a network without answers; otherwise connections are refused
 	conns []net.Conn
 }
 
@@ -136,7 +138,10 @@ func (p *pool) newLink() (*link, cluster.Access) {
 func (k *link) dial(network, address string) (net.Conn, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.cut {
+	switch {
+	case k.cut && k.quiet:
+		return nil, &net.OpError{Op: "dial", Net: network, Err: os.ErrDeadlineExceeded}
+	case k.cut:
 		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
 	}
 	c, err := k.to(network, address)

@@ -75,11 +75,14 @@ func (a *Access) credentials() string {
 	return "the certificate of " + a.Cert
 }
 
+// connectTimeout bounds one attempt to connect.
+const connectTimeout = 5 * time.Second
+
 // connect opens a connection that reconnects automatically.
 func (a *Access) connect() (*nats.Conn, error) {
 	options := []nats.Option{
 		nats.Name(a.Name), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond), nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond),
-		nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(3), nats.Timeout(5 * time.Second), nats.ReconnectBufSize(-1),
+		nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(3), nats.Timeout(connectTimeout), nats.ReconnectBufSize(-1),
 	}
 	switch {
 	case a.Creds != "":

@@ -48,9 +48,9 @@ type Coordinator struct {
 	deposed atomic.Bool // another coordinator continues the run
 	cancel  context.CancelFunc
 
-	disconnected   bool        // NATS is not connected
-	disconnectedAt time.Time   // when the disconnection was noticed
-	resumeState    *levelState // of the level that an earlier coordinator left unfinished, or nil
+	silent      string      // why no agent can be heard; empty: agents can be heard
+	silentSince time.Time   // when the coordinator noticed that
+	resumeState *levelState // of the level that an earlier coordinator left unfinished, or nil
 
 	mu     sync.Mutex
 	agents []*member // in the order of their shares
@@ -64,12 +64,14 @@ type member struct {
 	agentInfo
 	mu         sync.Mutex
 	clock      clock
-	lastHeard  time.Time
+	beat       time.Time         // last heartbeat
+	heard      time.Time         // last message
+	lastHeard  time.Time         // heard, or the end of a time in which no agent could be heard
 	lastSeq    uint64            // number of the last heartbeat
 	heartbeats map[int]heartbeat // of the level, by share
 	ticks      []live.Tick       // of the level, not yet processed
 	stopped    bool              // the agent has announced its stop
-	lost       bool              // lost for the run
+	lost       atomic.Bool       // lost for the run
 }
 
 // New returns a coordinator. It recruits agents when the first level is due.
@@ -97,7 +99,7 @@ func (c *Coordinator) end(free bool) error {
 	}
 	defer c.control.Close()
 	defer c.cancel()
-	if !c.control.IsConnected() || c.deposed.Load() {
+	if !c.control.IsConnected() || c.silent != "" || c.deposed.Load() {
 		return c.journal.close(false) // without a message, agents leave after coordinatorTimeout
 	}
 	if free {
@@ -165,6 +167,9 @@ func (c *Coordinator) recruitInitial(ctx context.Context) error {
 	short, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	_ = c.recruit(short) // missing agents are reported as lost
+	if len(c.members()) == 0 && ctx.Err() == nil {
+		return c.recruit(ctx) // the run can still be resumed if no agent comes
+	}
 	return ctx.Err()
 }
 
@@ -280,7 +285,7 @@ func (c *Coordinator) assignAgents(ctx context.Context, there []agentInfo) strin
 			why = append(why, fmt.Sprintf("%s is tacho %s, and this is %s", h.Name, h.Version, c.Version))
 			continue
 		}
-		m := &member{agentInfo: h, lastHeard: time.Now(), clock: clock{same: h.Boot != "" && h.Boot == bootID()}}
+		m := &member{agentInfo: h, heard: time.Now(), lastHeard: time.Now(), clock: clock{same: h.Boot != "" && h.Boot == bootID()}}
 		s, err := c.send(ctx, m, &command{Kind: cmdAssign, Nonce: h.Nonce, Attempt: c.resumeState.attempt()})
 		switch {
 		case err != nil:
@@ -349,33 +354,42 @@ func (c *Coordinator) sendOnce(ctx context.Context, m *member, o *command) (s st
 	return s, err
 }
 
-// handleHeartbeat stores a heartbeat.
+// handleHeartbeat stores a heartbeat and answers it.
 func (c *Coordinator) handleHeartbeat(msg *nats.Msg) {
 	var b heartbeat
 	if json.Unmarshal(msg.Data, &b) != nil {
 		return
 	}
 	for _, m := range c.members() {
-		if m.ID == b.Agent && signedBy(m.Key, msg.Subject, msg.Header, msg.Data) {
-			m.mu.Lock()
-			if b.Seq <= m.lastSeq { // a duplicate
-				m.mu.Unlock()
-				continue
-			}
-			m.lastSeq = b.Seq
-			if m.lastHeard = time.Now(); m.heartbeats == nil {
-				m.heartbeats = map[int]heartbeat{}
-			}
-			m.stopped = m.stopped || b.Stopped
-			if b.Attempt != "" && (b.Share >= 0 && b.Share < maxShares) {
-				m.heartbeats[b.Share] = b
-			}
-			if m.ticks = append(m.ticks, b.Tick); len(m.ticks) > maxTicks {
-				m.ticks = m.ticks[1:]
-			}
-			m.mu.Unlock()
+		if m.ID != b.Agent || !signedBy(m.Key, msg.Subject, msg.Header, msg.Data) || !m.add(&b) {
+			continue
+		}
+		answer, err := json.Marshal(lease{Lost: m.lost.Load()})
+		if err == nil && msg.Reply != "" {
+			_ = msg.Respond(answer) // the answer to the next heartbeat follows soon
 		}
 	}
+}
+
+// add stores a heartbeat, and reports whether it is new.
+func (m *member) add(b *heartbeat) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if b.Seq <= m.lastSeq {
+		return false
+	}
+	m.lastSeq, m.heard = b.Seq, time.Now()
+	m.beat, m.lastHeard, m.stopped = m.heard, m.heard, m.stopped || b.Stopped
+	if m.heartbeats == nil {
+		m.heartbeats = map[int]heartbeat{}
+	}
+	if b.Attempt != "" && (b.Share >= 0 && b.Share < maxShares) {
+		m.heartbeats[b.Share] = *b
+	}
+	if m.ticks = append(m.ticks, b.Tick); len(m.ticks) > maxTicks {
+		m.ticks = m.ticks[1:]
+	}
+	return true
 }
 
 const (

@@ -28,7 +28,8 @@ type levelRun struct {
 	reasons   []metric.Reason
 	epoch     time.Time
 	takeovers chan takeover
-	resumed   bool // an earlier coordinator started the level
+	resumed   bool          // an earlier coordinator started the level
+	lease     time.Duration // how long an agent sends without contact; 0 means any time
 }
 
 // Prepare implements run.Agents.
@@ -57,6 +58,7 @@ func (c *Coordinator) prepare(ctx context.Context, t *run.Task) error {
 		return err
 	}
 	n := t.Shares(len(members))
+	l.lease = c.lease(n)
 	for k, m := range members[:n] {
 		c.newShare(l, k, n, m)
 	}
@@ -76,7 +78,7 @@ func (c *Coordinator) prepare(ctx context.Context, t *run.Task) error {
 func (c *Coordinator) availableAgents(ctx context.Context, l *levelRun) ([]*member, error) {
 	c.mu.Lock()
 	before := len(c.agents)
-	c.agents = slices.DeleteFunc(c.agents, func(m *member) bool { return m.lost || m.hasStopped() })
+	c.agents = slices.DeleteFunc(c.agents, func(m *member) bool { return m.lost.Load() || m.hasStopped() })
 	left := len(c.agents)
 	c.mu.Unlock()
 	if left < before || left < c.Agents {
@@ -119,7 +121,7 @@ func (c *Coordinator) prepareAll(ctx context.Context, l *levelRun) error {
 	var all []error
 	for i, err := range failed {
 		if errors.Is(err, errAgentLost) {
-			l.shares[i].member.lost = true
+			l.shares[i].member.lost.Store(true)
 			c.Say(fmt.Sprintf("The level starts without an agent: %v.", err))
 		}
 		if err != nil && !errors.Is(err, context.Canceled) {
@@ -141,13 +143,15 @@ func (c *Coordinator) awaitReady(ctx context.Context, s *share, o *command) erro
 	for {
 		now, err := c.send(ctx, s.member, o)
 		switch {
+		case err == nil && now.Free:
+			return fmt.Errorf("agent %s (%s) %w: it left the run because it did not hear this coordinator", s.member.Name, s.member.Host, errAgentLost)
 		case err == nil && (now.Refused != "" || now.State == stateFailed):
 			return s.member.refused(now)
 		case err == nil && now.State == stateReady:
 			return nil
 		case s.member.hasStopped():
 			return fmt.Errorf("agent %s (%s) %w: it was stopped", s.member.Name, s.member.Host, errAgentLost)
-		case err != nil && !c.control.IsConnected():
+		case err != nil && c.whySilent() != "":
 			c.resetSilence()
 		case err != nil && s.member.silence() > c.Timeout:
 			return fmt.Errorf("agent %s (%s) %w: no message for %v", s.member.Name, s.member.Host, errAgentLost, c.Timeout)
@@ -184,8 +188,8 @@ func (c *Coordinator) Drive(ctx context.Context, d *run.Drive) ([]metric.Agent, 
 	}
 	var agents []metric.Agent
 	for _, s := range l.shares {
-		agents = append(agents, s.report())
-		l.reasons = append(l.reasons, s.reasons()...)
+		agents = append(agents, s.report(l))
+		l.reasons = append(l.reasons, s.reasons(l)...)
 	}
 	return agents, unique(l.reasons), err
 }
@@ -265,10 +269,10 @@ func (c *Coordinator) collect(ctx context.Context, l *levelRun, d *run.Drive) er
 				go c.sendUntilHeard(ctx, s.member, command{Kind: cmdStopSending, Attempt: l.attempt, Share: s.id})
 			}
 		case <-halt:
-			halt, leave = nil, c.disconnectedGrace()
+			halt, leave = nil, c.silentGrace()
 			go c.stopAll(stopping, l)
 		case <-leave:
-			if !c.control.IsConnected() {
+			if c.silent != "" {
 				return ctx.Err()
 			}
 		}
@@ -280,7 +284,7 @@ func (c *Coordinator) collect(ctx context.Context, l *levelRun, d *run.Drive) er
 func (c *Coordinator) check(ctx context.Context, l *levelRun, d *run.Drive) error {
 	l.updateCounts(d)
 	c.warnFullSpools(l)
-	if err := c.checkNATS(ctx); err != nil {
+	if err := c.checkSilence(ctx.Err() != nil); err != nil {
 		return err
 	}
 	c.findLost(ctx, l)
@@ -290,43 +294,79 @@ func (c *Coordinator) check(ctx context.Context, l *levelRun, d *run.Drive) erro
 	return c.journal.failed()
 }
 
-// disconnectedGrace returns when a stopped run ends without its agents because NATS is
-// disconnected. It returns nil if NATS is connected.
-func (c *Coordinator) disconnectedGrace() <-chan time.Time {
-	if c.control.IsConnected() {
+// silentGrace returns when a stopped run ends without its agents because none can be heard. It
+// returns nil if agents can be heard.
+func (c *Coordinator) silentGrace() <-chan time.Time {
+	if c.silent == "" {
 		return nil
 	}
-	c.Say(fmt.Sprintf("NATS is disconnected, so agents cannot be stopped: tacho exits in %v. Agents keep their records; --resume collects them later.", stopGrace))
+	c.Say(fmt.Sprintf("%s, so agents cannot be stopped: tacho exits in %v. Agents keep their records; --resume collects them later.", c.silent, stopGrace))
 	return time.After(stopGrace)
 }
 
 const (
-	// natsLimit is how long a level waits for NATS. Kubernetes moves a pod from a dead node
-	// after 5 minutes, and NATS needs less than another 5 minutes to start there.
+	// natsLimit is how long a level waits for NATS, or for agents if none is heard. Kubernetes
+	// moves a pod from a dead node after 5 minutes, and NATS needs less than another 5 minutes
+	// to start there.
 	natsLimit = 10 * time.Minute
 	// stopGrace is how long a stopped run waits for NATS to reconnect. A short disconnection
 	// then does not leave agents sending.
 	stopGrace = 2 * time.Second
 )
 
-// checkNATS reports when NATS disconnects and reconnects. It returns an error after natsLimit
-// without a connection. A stopped run does not wait for NATS.
-func (c *Coordinator) checkNATS(ctx context.Context) error {
-	away := !c.control.IsConnected()
-	if away != c.disconnected {
-		c.disconnected, c.disconnectedAt = away, time.Now()
-		c.Say(map[bool]string{true: "NATS is disconnected: agents continue, and keep their records.", false: "NATS is connected again."}[away])
+// natsSilent is a result of whySilent.
+const natsSilent = "NATS is disconnected"
+
+// whySilent returns why no agent can be heard, or "". If all agents are silent at once, the
+// network or this machine is the cause, and not the agents.
+func (c *Coordinator) whySilent() string {
+	if !c.control.IsConnected() {
+		return natsSilent
 	}
-	if away && time.Since(c.disconnectedAt) >= natsLimit {
-		return fmt.Errorf("NATS was unreachable for %v: restart it, then run tacho bench --resume (agents keep their records for %v)", natsLimit, retention)
+	all := 0
+	for _, m := range c.members() {
+		if m.lost.Load() || m.hasStopped() {
+			continue
+		}
+		all++
+		m.mu.Lock()
+		silence := time.Since(m.heard)
+		m.mu.Unlock()
+		if silence < c.Timeout/2 {
+			return ""
+		}
 	}
-	if away && ctx.Err() == nil {
-		c.resetSilence()
+	if all == 0 {
+		return ""
 	}
-	return nil
+	return "No agent is heard"
 }
 
-// resetSilence restarts the timeout of all agents, which is not their fault if NATS fails.
+// checkSilence reports when no agent can be heard, and when one is heard again. It returns an
+// error after natsLimit. A stopped run does not wait.
+func (c *Coordinator) checkSilence(stopped bool) error {
+	if why := c.whySilent(); why != c.silent {
+		switch {
+		case why == "":
+			c.Say(map[bool]string{true: "NATS is connected again.", false: "Agents are heard again."}[c.silent == natsSilent])
+		case c.silent == "":
+			c.silentSince = time.Now()
+			c.Say(fmt.Sprintf("%s: agents keep their records. Waiting up to %v.", why, natsLimit))
+		}
+		c.silent = why
+	}
+	switch {
+	case c.silent == "" || stopped:
+		return nil
+	case time.Since(c.silentSince) < natsLimit:
+		c.resetSilence()
+		return nil
+	}
+	what := map[bool]string{true: "NATS was unreachable", false: "no agent was heard"}[c.silent == natsSilent]
+	return fmt.Errorf("%s for %v: check the network, then run tacho bench --resume (agents keep their records for %v)", what, natsLimit, retention)
+}
+
+// resetSilence restarts the timeout of all agents after a time in which none could be heard.
 func (c *Coordinator) resetSilence() {
 	for _, m := range c.members() {
 		m.mu.Lock()
@@ -361,6 +401,9 @@ func (c *Coordinator) handleBatch(l *levelRun, m *nats.Msg, d *run.Drive) error 
 		if err := c.addBatch(s, m, d); err != nil {
 			return err
 		}
+		s.member.mu.Lock()
+		s.member.heard = time.Now()
+		s.member.mu.Unlock()
 		answer = ack{Received: s.received, Unwanted: s.superseded}
 	}
 	text, err := json.Marshal(answer)
@@ -380,11 +423,16 @@ func (c *Coordinator) addBatch(s *share, m *nats.Msg, d *run.Drive) error {
 	if !end {
 		body = body[min(max(s.received-offset, 0), int64(len(body))):]
 	}
-	if s.superseded || s.ended || offset > s.received || !end && len(body) == 0 {
+	switch {
+	case s.ended || s.superseded && !end:
 		return nil
-	}
-	if err := c.journal.add(entry{Share: s.id, End: end}, body); err != nil {
-		return err
+	case s.superseded: // the report has how many requests the agent sent
+	case offset > s.received || !end && len(body) == 0:
+		return nil
+	default:
+		if err := c.journal.add(entry{Share: s.id, End: end}, body); err != nil {
+			return err
+		}
 	}
 	return s.add(end, body, d.Sink)
 }
@@ -456,7 +504,9 @@ func (c *Coordinator) findLost(ctx context.Context, l *levelRun) {
 		default:
 			s.lossReason = fmt.Sprintf("no message for %v", c.Timeout)
 		}
-		s.member.lost = s.member.lost || !s.final.Orphaned
+		if !s.final.Orphaned {
+			s.member.lost.Store(true)
+		}
 		c.saveLevelState(l)
 		c.Say(fmt.Sprintf("Agent %s (%s) is lost: %s.", s.member.Name, s.member.Host, s.lossReason))
 		if c.reassigns() && ctx.Err() == nil {
@@ -466,7 +516,7 @@ func (c *Coordinator) findLost(ctx context.Context, l *levelRun) {
 }
 
 // reasons returns the verdict reasons of the share.
-func (s *share) reasons() (out []metric.Reason) {
+func (s *share) reasons(l *levelRun) (out []metric.Reason) {
 	who := fmt.Sprintf("agent %s (share %d of %d)", s.member.Name, s.part+1, s.parts)
 	degraded := func(code, text string) {
 		out = append(out, metric.Reason{Code: code, Severity: metric.Degraded, Text: text})
@@ -474,6 +524,9 @@ func (s *share) reasons() (out []metric.Reason) {
 	switch {
 	case s.lossReason != "" && s.taker != "":
 		degraded("agent-lost", fmt.Sprintf("%s was lost (%s) and agent %s took over after %d requests: measure again", who, s.lossReason, s.taker, s.requests))
+		if n, most := s.extra(l); n > 0 {
+			degraded("extra-load", fmt.Sprintf("%s and agent %s both sent %s, so the server had this load more than the report has: measure again", who, s.taker, map[bool]string{true: "up to "}[most]+plural(n, "request")))
+		}
 	case s.lossReason != "":
 		advice := "use --on-loss reassign"
 		if s.keepsProgress { // reassign was used, but no agent was left
@@ -483,6 +536,9 @@ func (s *share) reasons() (out []metric.Reason) {
 	}
 	if s.final.Error != "" {
 		degraded("agent-failed", fmt.Sprintf("%s failed (%s), so the rest of its share is missing: fix the error and measure again", who, s.final.Error))
+	}
+	if s.final.Paused > 0 {
+		degraded("agent-paused", fmt.Sprintf("%s did not hear the coordinator and sent nothing for %.1f s, and then the requests of this time: check the network and measure again", who, s.final.Paused.Seconds()))
 	}
 	if s.final.Lost > 0 {
 		degraded("agent-spool", fmt.Sprintf("%s lost %d records because its spool was full: raise --spool-limit, or use a faster connection to NATS", who, s.final.Lost))

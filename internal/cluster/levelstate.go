@@ -85,7 +85,7 @@ func (c *Coordinator) UnderWay(ctx context.Context, level int) (bool, error) {
 func (c *Coordinator) resumeLevel(t *run.Task) {
 	was := c.resumeState
 	c.resumeState = nil
-	l := &levelRun{task: t, attempt: was.Attempt, epoch: monotonic(was.Epoch), takeovers: make(chan takeover, maxTakeovers), resumed: true}
+	l := &levelRun{task: t, attempt: was.Attempt, epoch: monotonic(was.Epoch), takeovers: make(chan takeover, maxTakeovers), resumed: true, lease: c.lease(len(was.Shares))}
 	for _, h := range was.Shares {
 		s := c.newShare(l, h.Part, h.Parts, c.memberOf(h.Agent))
 		s.takenOver, s.superseded, s.taker, s.lossReason, s.offset = h.TakenOver, h.Superseded, h.Taker, h.Lost, h.Offset
@@ -105,7 +105,11 @@ func (c *Coordinator) memberOf(h agentInfo) *member {
 			return m
 		}
 	}
-	return &member{agentInfo: h, lastHeard: time.Now(), clock: clock{same: h.Boot != "" && h.Boot == bootID()}}
+	m := &member{agentInfo: h, heard: time.Now(), lastHeard: time.Now(), clock: clock{same: h.Boot != "" && h.Boot == bootID()}}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.agents = append(c.agents, m)
+	return m
 }
 
 // resumeShares stores the records in the journal, contacts the agents again, and starts shares
@@ -119,7 +123,7 @@ func (c *Coordinator) resumeShares(ctx context.Context, l *levelRun, d *run.Driv
 	})
 	var g sync.WaitGroup
 	for _, s := range l.shares {
-		if err == nil && s.lossReason == "" && slices.Contains(c.members(), s.member) {
+		if err == nil && s.lossReason == "" {
 			g.Go(func() { c.startShare(ctx, l, s) })
 		}
 	}

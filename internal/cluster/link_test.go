@@ -66,7 +66,7 @@ func TestStopWhileNATSIsAway(t *testing.T) {
 		var stopped time.Time
 		got.after(t, 15, func() {
 			k.set(true)
-			p.said.await(t, "NATS is disconnected: agents continue")
+			p.said.await(t, "NATS is disconnected: agents keep their records")
 			stopped = time.Now()
 			cancel()
 		})

@@ -28,9 +28,11 @@ type localShare struct {
 	done        chan struct{}
 	totals      live.Totals // total of all heartbeats
 
-	discarded   atomic.Bool // its records are not needed any more
-	interrupted atomic.Bool // the agent was stopped, or orphaned
-	orphaned    atomic.Bool // no coordinator was heard for too long
+	discarded   atomic.Bool  // its records are not needed any more
+	interrupted atomic.Bool  // the agent was stopped, or orphaned
+	orphaned    atomic.Bool  // no coordinator was heard for too long
+	holding     atomic.Int32 // requests held because the lease has ended
+	paused      atomic.Int64 // nanoseconds in which requests were held
 
 	mu             sync.Mutex
 	current        string // one of the states
@@ -121,7 +123,7 @@ func (a *agent) runShare(ctx, load context.Context, w *localShare) {
 		return
 	}
 	spooled := w.spool.status(w.uplink.confirmed.Load())
-	last := finalMessage{Client: client, Reasons: known, Lost: spooled.lost, MaxPending: spooled.maxPending}
+	last := finalMessage{Client: client, Reasons: known, Lost: spooled.lost, MaxPending: spooled.maxPending, Sent: w.live.Counts.Started.Load(), Paused: time.Duration(w.paused.Load())}
 	if spooled.firstDiskErr != nil {
 		last.SpoolError = spooled.firstDiskErr.Error()
 	}
@@ -177,7 +179,7 @@ func (a *agent) sendShare(ctx context.Context, w *localShare) (*metric.Client, [
 	defer done()
 	r.Enough = w.stopSending
 	part := run.Share{
-		K: w.command.Part, N: w.command.Parts, Live: &w.live, Start: w.waitForStart,
+		K: w.command.Part, N: w.command.Parts, Live: &w.live, Start: w.waitForStart, Hold: func(ctx context.Context) error { return w.hold(ctx, &a.contact) },
 		Begin: func(epoch time.Time, fares func() *metric.Client) { w.started.Store(&shareStart{epoch, fares}) },
 	}
 	if before := w.progress; before != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -29,7 +30,8 @@ type share struct {
 	received    int64  // received bytes of the stream
 	partialLine []byte // start of a line whose end was not received yet
 	ended       bool
-	lossReason  string // why the share is incomplete
+	lossReason  string    // why the share is incomplete
+	lostAt      time.Time // when another agent took over
 	final       finalMessage
 	warnedFull  bool // a full spool was reported
 	requests    int
@@ -64,7 +66,7 @@ func (c *Coordinator) newShare(l *levelRun, k, n int, by *member) *share {
 
 // prepareCommand returns the command that prepares the share.
 func (s *share) prepareCommand(l *levelRun) *command {
-	return &command{Kind: cmdPrepare, Attempt: l.attempt, Task: l.task, Share: s.id, Part: s.part, Parts: s.parts, KeepAnswers: s.keepsProgress}
+	return &command{Kind: cmdPrepare, Attempt: l.attempt, Task: l.task, Share: s.id, Part: s.part, Parts: s.parts, KeepAnswers: s.keepsProgress, Lease: l.lease}
 }
 
 // add adds the next bytes of the stream, or the final message.
@@ -197,16 +199,47 @@ func (s *share) correctClock(r *tacho.Record, by time.Duration) {
 }
 
 // report returns the share's row in the report.
-func (s *share) report() metric.Agent {
+func (s *share) report(l *levelRun) metric.Agent {
+	extra, _ := s.extra(l)
 	offset, bound := s.member.offset()
 	out := metric.Agent{
 		Name: s.member.Name, Host: s.member.Host, Share: s.part, CPUs: s.member.CPUs, Requests: s.requests, Offset: offset, OffsetErr: max(bound, s.clockBound), Moved: s.clockMoved,
 		SameClock: s.member.clock.same, Client: s.final.Client, Missing: s.missingReason(), Retaken: s.takenOver, SpoolMost: s.final.MaxPending,
+		NotReceived: s.notReceived(), Extra: extra,
 	}
 	if s.lag.N() > 0 {
 		out.LagMillis = s.lag.Distribution().Quantile(0.99)
 	}
 	return out
+}
+
+// sent returns how many requests the agent has sent of the share, as far as is known, and when.
+func (s *share) sent() (n int, at time.Time) {
+	s.member.mu.Lock()
+	defer s.member.mu.Unlock()
+	return int(max(s.member.heartbeats[s.id].Totals.Sent, s.final.Sent)), s.member.beat
+}
+
+// notReceived returns how many requests were sent, as far as is known, without a record.
+func (s *share) notReceived() int {
+	if s.superseded || s.lossReason == "" {
+		return s.final.Lost
+	}
+	n, _ := s.sent()
+	return max(n-s.requests, 0)
+}
+
+// extra returns how many requests the agent sent that another agent sent again. If the agent did
+// not return, the number is an upper bound: the agent may have sent until the end of its lease.
+func (s *share) extra(l *levelRun) (n int, most bool) {
+	if !s.superseded {
+		return 0, false
+	}
+	n, at := s.sent()
+	if most = !s.ended && at.Before(s.lostAt); most && at.After(l.epoch) {
+		n += int(math.Ceil(float64(n) / float64(at.Sub(l.epoch)) * float64(l.lease)))
+	}
+	return max(n-s.requests, 0), most
 }
 
 // died reports whether the agent announced that it ended before its share.

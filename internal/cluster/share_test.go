@@ -117,7 +117,7 @@ func TestAdviceOnLoss(t *testing.T) {
 		c, l := &Coordinator{Options: Options{OnLoss: how}}, &levelRun{task: &run.Task{}}
 		s := c.newShare(l, 0, 1, &member{})
 		s.lossReason = "its process died"
-		r := s.reasons()
+		r := s.reasons(l)
 		if len(r) != 1 || strings.Contains(r[0].Text, "--on-loss reassign") != want {
 			t.Errorf("with --on-loss %q it says %v", how, r)
 		}

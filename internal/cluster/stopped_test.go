@@ -43,7 +43,10 @@ func newSluice(p *pool) *sluice { return &sluice{dial: p.access.Dial} }
 
 func (s *sluice) to(network, address string) (net.Conn, error) {
 	c, err := s.dial(network, address)
-	return &lossyConn{c, s}, err
+	if err != nil {
+		return nil, err
+	}
+	return &lossyConn{c, s}, nil
 }
 
 type lossyConn struct {

@@ -24,7 +24,7 @@ func (c *Coordinator) takeOver(ctx context.Context, l *levelRun, s *share) {
 	next := c.newShare(l, s.part, s.parts, by)
 	next.takenOver = true
 	next.offset, _ = by.offset()
-	s.superseded, s.taker = true, by.Name
+	s.superseded, s.taker, s.lostAt = true, by.Name, time.Now()
 	c.saveLevelState(l)
 	go func() { l.takeovers <- takeover{next, c.handOver(ctx, l, next, done)} }()
 }
@@ -133,7 +133,7 @@ func (l *levelRun) leastBusy(k int) *member {
 	least := 0
 	for _, s := range l.shares {
 		failed := func(other *share) bool { return other.member == s.member && other.part == k && other.isLost() }
-		if s.isLost() || s.member.lost || s.member.hasStopped() || slices.ContainsFunc(l.shares, failed) {
+		if s.isLost() || s.member.lost.Load() || s.member.hasStopped() || slices.ContainsFunc(l.shares, failed) {
 			continue
 		}
 		busy := 0

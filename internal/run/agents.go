@@ -130,6 +130,7 @@ type Share struct {
 	Begun []session.Partial         // sessions started by a lost agent
 	Now   time.Duration             // time since the start at which the lost agent was given up
 	Start engine.Start
+	Hold  func(context.Context) error                        // waits while the agent may send nothing; may be nil
 	Begin func(epoch time.Time, fares func() *metric.Client) // called when the clock starts; may be nil
 	Live  *live.Feed
 }
@@ -190,7 +191,7 @@ func (r *Runner) Share(ctx context.Context, t *Task, part Share, sink tacho.Sink
 	}
 	r.live = part.Live
 	stage := local{r}.stage(s, &part.Live.Counts)
-	stage.Arrivals, stage.Start = part.of(stage.Arrivals, l.Concurrency), part.Start
+	stage.Arrivals, stage.Start, stage.Hold = part.of(stage.Arrivals, l.Concurrency), part.Start, part.Hold
 	rests, err := part.takeUp(&stage, r.Speed(), t.Closed)
 	if err != nil {
 		return nil, nil, err

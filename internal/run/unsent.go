@@ -22,7 +22,16 @@ func (r *Runner) unsent(s *level, begun int) int {
 	if after, early := r.endedAfter(s.outcome.Epoch); early {
 		due = s.dueBefore(after)
 	}
-	return max(due-begun, 0)
+	return max(due-begun-s.notReceived(begun), 0)
+}
+
+// notReceived estimates the number of sessions that agents sent and whose records did not arrive.
+func (s *level) notReceived(begun int) int {
+	requests := 0
+	for i := range s.config.Agents {
+		requests += s.config.Agents[i].Requests
+	}
+	return s.config.NotReceived() * max(begun, 1) / max(requests, 1)
 }
 
 // dueBefore counts the sessions that are due before a time, or all of them if the time

@@ -1,0 +1,104 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// lease returns how long an agent sends without contact. It ends before the coordinator counts the
+// agent as lost and another one takes over. It is 0 if no agent can take over.
+func (c *Coordinator) lease(agents int) time.Duration {
+	if !c.reassigns() || agents < 2 {
+		return 0
+	}
+	return c.Timeout * 9 / 10
+}
+
+// contact is the last time at which no other agent could take over: the coordinator answered a
+// heartbeat that was sent then, or there was certainly no coordinator.
+type contact struct {
+	epoch time.Time    // makes times monotonic
+	last  atomic.Int64 // since the epoch
+}
+
+// stamp names the time of sending in the subject of an answer.
+func (c *contact) stamp() string { return strconv.FormatInt(int64(time.Since(c.epoch)), 10) }
+
+func (c *contact) at(t time.Duration) {
+	for last := c.last.Load(); int64(t) > last && !c.last.CompareAndSwap(last, int64(t)); last = c.last.Load() {
+	}
+}
+
+// age returns the time since the last contact.
+func (c *contact) age() time.Duration {
+	return time.Since(c.epoch) - time.Duration(c.last.Load())
+}
+
+// watch returns a dialer that counts a refused connection as a contact: the coordinator with its
+// NATS server has ended, or a NATS server of the user without which no coordinator hears an agent.
+func (c *contact) watch(dial func(network, address string) (net.Conn, error)) func(network, address string) (net.Conn, error) {
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: connectTimeout}).Dial
+	}
+	return func(network, address string) (net.Conn, error) {
+		began := time.Since(c.epoch)
+		conn, err := dial(network, address)
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			c.at(began)
+		}
+		return conn, err
+	}
+}
+
+// handleLease handles the answer to a heartbeat. NATS answers if no coordinator listens.
+func (a *agent) handleLease(m *nats.Msg) {
+	sent, err := strconv.ParseInt(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:], 10, 64)
+	if err != nil {
+		return
+	}
+	var l lease
+	if m.Header.Get("Status") == "" && json.Unmarshal(m.Data, &l) != nil {
+		return
+	}
+	if !l.Lost {
+		a.contact.at(time.Duration(sent))
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, w := range a.shares {
+		if w.command.Lease > 0 {
+			w.stop()
+		}
+	}
+}
+
+// hold waits while the agent may send nothing.
+func (w *localShare) hold(ctx context.Context, c *contact) error {
+	if w.command.Lease == 0 || c.age() <= w.command.Lease {
+		return nil
+	}
+	began := time.Now()
+	if w.holding.Add(1) == 1 {
+		defer func() { w.paused.Add(int64(time.Since(began))) }()
+	}
+	defer w.holding.Add(-1)
+	for c.age() > w.command.Lease {
+		if pause(ctx, leasePause); ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// leasePause is how often a held request checks the lease.
+const leasePause = 10 * time.Millisecond
