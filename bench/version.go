@@ -11,8 +11,14 @@ import (
 	"github.com/tacho-bench/tacho/outcome"
 )
 
-// Version returns the version the binary was built from.
+// described is the output of git describe, set by the Makefile.
+var described string
+
+// Version returns the version the binary was built from, in a form that git knows.
 func Version() string {
+	if described != "" {
+		return described
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
@@ -25,8 +31,8 @@ func Version() string {
 	return info.Main.Version
 }
 
-// Build returns the version. If the commit is unknown, a hash of the executable
-// is added, because two such builds may differ.
+// Build returns the version. If the commit is unknown, a hash of the executable is added, because two such builds may
+// differ.
 var Build = sync.OnceValue(func() string {
 	v := Version()
 	if !outcome.UnknownBuild(v) {
@@ -45,5 +51,5 @@ var Build = sync.OnceValue(func() string {
 	if _, err := io.Copy(sum, f); err != nil {
 		return v
 	}
-	return fmt.Sprintf("%s %.6x", v, sum.Sum(nil))
+	return fmt.Sprintf("%s, executable sha256:%.6x", v, sum.Sum(nil))
 })
