@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -159,11 +160,24 @@ func (b *Bench) plotTimeline(l *outcome.Level, path string) (err error) {
 // StandardOutput is the path of a printed report.
 const StandardOutput = "-"
 
-// Outputs parses the values of --report.
+// startsReport matches a part of --report that begins a report. Other parts after a comma belong to a path.
+var startsReport = regexp.MustCompile(`^[a-z]+(:[a-z]+)?(=|$)`)
+
+// Outputs parses the values of --report. A value may be a list, as in json=a.json,html=b.html.
 func Outputs(texts []string) ([]report.Output, error) {
-	var out []report.Output
+	var parts []string
 	for _, text := range texts {
-		o, err := report.ParseOutput(text)
+		for i, part := range strings.Split(text, ",") {
+			if i == 0 || startsReport.MatchString(part) {
+				parts = append(parts, part)
+			} else {
+				parts[len(parts)-1] += "," + part
+			}
+		}
+	}
+	var out []report.Output
+	for _, part := range parts {
+		o, err := report.ParseOutput(part)
 		if err != nil {
 			return nil, fmt.Errorf("--report: %w", err)
 		}

@@ -51,6 +51,9 @@ func parseSLO(part string) (slo SLO, err error) {
 	slo.Metric = ownName(name)
 	m := Named(slo.Metric)
 	if m == nil {
+		if name != "" && name[0] >= '0' && name[0] <= '9' {
+			return slo, fmt.Errorf("the metric is missing, as in ttft:%s", part)
+		}
 		return slo, slo.validate()
 	}
 	if slo.LimitMillis, err = parseAmount(m.Unit, limit); err != nil {

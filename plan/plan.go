@@ -6,6 +6,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -149,7 +150,7 @@ type Results struct {
 	StallThreshold    float64  `flag:"stall-threshold" default:"1000" help:"+ gap between tokens counted as a stall, in milliseconds"`
 	GPUPrice          float64  `flag:"gpu-price" help:"+ price per GPU hour, for the cost per million tokens; needs --gpus or --gpu-metrics-url"`
 	ReportStyle       string   `flag:"report-style" default:"current" help:"+ layout of the report: current, 2025-10, 2025-09 or old"`
-	Reports           []string `flag:"report" help:"+ report file to write, as FORMAT[:ROWS][=PATH] with a format of tacho report: csv, parquet=all.parquet, csv:token=tokens.csv; default path: the run directory; - is standard output"`
+	Reports           []string `flag:"report" help:"+ report file to write, as FORMAT[:ROWS][=PATH] with a format of tacho report: csv, parquet=all.parquet, csv:token=tokens.csv; default path: the run directory; - is standard output; several separated by commas"`
 	MetricsListen     string   `flag:"metrics-listen" help:"+ address of a Prometheus metrics page during the run, as 127.0.0.1:9464"`
 	OTLP              string   `flag:"otlp-endpoint" help:"+ OTLP collector for metrics every 10 s, as http://127.0.0.1:4318; default: OTEL_EXPORTER_OTLP_ENDPOINT"`
 	OTLPHeaders       []string `flag:"otlp-header" help:"+ header for the OTLP collector, as NAME=VALUE; repeatable" secret:"header"`
@@ -243,10 +244,19 @@ const (
 // round-robin.
 func (p *Plan) AdaptersAtRandom() bool { return p.LoraAssignment == "random" }
 
-// BaseURLs returns the URLs of the servers.
+// bareHost matches an address without a scheme, such as 127.0.0.1:8000.
+var bareHost = regexp.MustCompile(`^([\w.-]+|\[[0-9a-fA-F:]+\])(:\d+)?(/|$)`)
+
+// BaseURLs returns the URLs of the servers. An address without a scheme has http.
 func (p *Plan) BaseURLs() []string {
 	if len(p.BaseURL) > 0 {
-		return slices.Clone(p.BaseURL)
+		out := slices.Clone(p.BaseURL)
+		for i, u := range out {
+			if bareHost.MatchString(u) {
+				out[i] = "http://" + u
+			}
+		}
+		return out
 	}
 	host, scheme := p.Host, "http"
 	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {

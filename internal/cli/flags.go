@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tacho-bench/tacho/internal/migrate"
 	"github.com/tacho-bench/tacho/plan"
 )
 
@@ -133,6 +134,8 @@ func flagsOnly(cmd *cobra.Command, args []string) error {
 	hint := ""
 	if strings.Contains(args[0], "://") && cmd.Flags().Lookup("base-url") != nil {
 		hint = ": write --base-url " + args[0]
+	} else if way := migrate.Modes[args[0]]; way != "" && cmd.Name() == "bench" {
+		hint = ": " + way
 	}
 	return fmt.Errorf("%s accepts flags only, not %q%s", cmd.Name(), args[0], hint)
 }

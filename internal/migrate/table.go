@@ -12,6 +12,13 @@ var Commands = map[string]string{
 	"profile": "bench", "run": "bench", "serve-bench": "bench", "visualize": "report",
 }
 
+// Modes are words after bench, or in place of it, in command lines of other tools, with tacho's way.
+var Modes = map[string]string{
+	"benchmark": "leave the word out", "latency": "for one request after the other use --max-concurrency 1",
+	"profile": "leave the word out", "run": "leave the word out",
+	"sweep": "for several loads use a list, as in --request-rate 1,2,4; for settings of a server use tacho sweep", "throughput": "for the highest throughput use --request-rate inf",
+}
+
 // A Row translates flags of other tools. The first row with a flag and its value counts. A row with names only is for
 // flags that other rows read.
 type Row struct {

@@ -46,10 +46,12 @@ type Target struct {
 }
 
 // takeVersion removes /v1 from the end of the base URLs. Clients of OpenAI's
-// protocol include /v1 there; here it is part of the path.
+// protocol include /v1 there; here it is part of the path. The URLs get their scheme.
 func takeVersion(p *plan.Plan) {
 	const version = "/v1"
-	p.BaseURL = slices.Clone(p.BaseURL)
+	if len(p.BaseURL) > 0 {
+		p.BaseURL = p.BaseURLs()
+	}
 	for i, base := range p.BaseURL {
 		short, had := strings.CutSuffix(strings.TrimRight(base, "/"), version)
 		if !had {
