@@ -78,15 +78,15 @@ func (b *Bench) resultPath(v *report.VLLMResult, ending string) string {
 	if name == "" {
 		name = v.FileName()
 	}
-	if ending != ".json" {
-		name = strings.TrimSuffix(name, ".json") + ending
-	}
 	if p.Virtual {
 		name = PredictedName(name)
 	}
 	if v.Value != "" && !p.AppendResult {
 		ext := filepath.Ext(name)
 		name = strings.TrimSuffix(name, ext) + "-" + strings.Trim(sanitize.FileName(v.Value), "-") + ext
+	}
+	if ending != ".json" {
+		name = strings.TrimSuffix(name, ".json") + ending
 	}
 	dir, base := filepath.Split(name)
 	return filepath.Join(p.ResultDir, dir, sanitize.Short(base))
