@@ -245,35 +245,3 @@ func walk(t *testing.T, fn func(dir, file string, f *ast.File)) {
 		t.Fatal(err)
 	}
 }
-
-// docs/packages.md lists every package and no others.
-func TestEveryPackageIsListed(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root, "docs/packages.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	told := map[string]bool{}
-	for line := range strings.Lines(string(text)) {
-		names, _, _ := strings.Cut(strings.TrimPrefix(line, "| "), " | ")
-		if !strings.HasPrefix(line, "| `") {
-			continue
-		}
-		for name := range strings.SplitSeq(names, ", ") {
-			told[strings.Trim(name, "`")] = true
-		}
-	}
-	for dir := range layers {
-		if dir == "." {
-			dir = "tacho"
-		}
-		if !told[dir] {
-			t.Errorf("docs/packages.md does not list %s", dir)
-		}
-		delete(told, dir)
-	}
-	for name := range told { // only packages with tests remain
-		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
-			t.Errorf("docs/packages.md lists %s, which is not a package", name)
-		}
-	}
-}
