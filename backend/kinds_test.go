@@ -176,6 +176,10 @@ func TestSGLangStreams(t *testing.T) {
 	if rec := exchange(t, find(t, "sglang"), pieces(events(aborted, "[DONE]")), textRequest("hi")); rec.Failure == nil || rec.Failure.Message != "too long" {
 		t.Errorf("aborted: %v", rec.Failure)
 	}
+	nan := `{"text":"a","output_ids":[1],"meta_info":{"completion_tokens":1,"finish_reason":{"type":"stop","matched":"NaN happened"}}}`
+	if rec := exchange(t, find(t, "sglang"), pieces(events(nan, "[DONE]")), textRequest("hi")); rec.Failure == nil || rec.Finish != "NaN happened" {
+		t.Errorf("a NaN in the logits: %v, finish reason %q", rec.Failure, rec.Finish)
+	}
 }
 
 func quoted(s string) string {

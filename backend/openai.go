@@ -161,6 +161,9 @@ func (d *openAIDecoder) decode(payload []byte, c *chunk) error {
 	}
 	c.failed, c.message = x.Failed, x.Error
 	c.text, c.finish = x.Text, x.Finish
+	if x.NaN {
+		c.finish = []byte(wire.NaNHappened)
+	}
 	if n := len(x.Content); n > 0 && n < len(x.Text) {
 		c.content = x.Content
 	}

@@ -124,6 +124,11 @@ func TestOpenAIStreams(t *testing.T) {
 			"a", 1, tacho.FromEvents, nil, "",
 		},
 		{
+			"a NaN in the logits, SGLang", events(content("a", ""), `{"choices":[{"delta":{},"finish_reason":"stop","matched_stop":"NaN happened"}]}`, done),
+			[]event{{}},
+			"a", 1, tacho.FromEvents, nil, tacho.InBand,
+		},
+		{
 			"abort", events(content("a", ""), `{"choices":[{"delta":{},"finish_reason":"abort"}]}`, done),
 			[]event{{}},
 			"a", 1, tacho.FromEvents, nil, tacho.InBand,

@@ -267,7 +267,7 @@ func (r *reader) account(c *chunk) {
 }
 
 // badFinish lists the finish reasons used by servers for failures.
-var badFinish = map[string]bool{"error": true, "abort": true, "parse_error": true}
+var badFinish = map[string]bool{"error": true, "abort": true, "parse_error": true, wire.NaNHappened: true}
 
 // token adds an event to the record. An empty event before the first text goes to Opening: it may be half a character,
 // but also the announcement of an answer or a heartbeat, and no count of one answer distinguishes them. Later, it is no

@@ -188,6 +188,12 @@ func (d *sglangDecoder) metaMember(key []byte) {
 				m.finish, _ = s.String(m.finish[:0])
 			case "message":
 				m.why, _ = s.String(m.why[:0])
+			case "matched": // a string or a token id
+				if s.Type() == '"' {
+					if m.why, _ = s.String(m.why[:0]); string(m.why) == wire.NaNHappened {
+						m.finish = append(m.finish[:0], m.why...)
+					}
+				}
 			}
 		})
 	}

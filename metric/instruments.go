@@ -16,6 +16,8 @@ type Instruments struct {
 	GenerationTokens *float64 `json:"generation_tokens,omitempty"`
 	Finished         *float64 `json:"finished,omitempty"` // requests that succeeded or failed
 	Preemptions      *float64 `json:"preemptions,omitempty"`
+	Corrupted        *float64 `json:"corrupted,omitempty"`        // requests whose logits contained NaN
+	Rejected         *float64 `json:"rejected,omitempty"`         // requests refused before they were queued
 	PrefixHitShare   *float64 `json:"prefix_hit_share,omitempty"` // share of prompt tokens found in the prefix cache, 0..1
 
 	TTFTMillis  *float64 `json:"ttft_ms,omitempty"` // means, by the server's clock

@@ -179,6 +179,23 @@ func frontEnd(s *Summary) (theirs, ours float64) {
 // loadRules check if the server was under the planned load.
 var loadRules = []Rule{
 	{
+		Code: "corrupted", Unit: "requests", Note: never, Degraded: 0, Invalid: never,
+		Doc:    "requests whose logits contained NaN, by the server's metrics page (vLLM with VLLM_COMPUTE_NANS_IN_LOGITS=1). Their answers are wrong",
+		Action: "check model, quantization and driver, and measure again",
+		value: func(s *Summary) (float64, bool) {
+			sum, known := 0.0, false
+			for i := range s.Instruments {
+				if n := s.Instruments[i].Corrupted; n != nil {
+					sum, known = sum+*n, true
+				}
+			}
+			return sum, known
+		},
+		text: func(_ *Summary, v float64) string {
+			return Brief(v) + " requests had NaN in their logits, so their answers are wrong"
+		},
+	},
+	{
 		Code: "burst-spread", Unit: "share", Note: never, Degraded: 0.10, Invalid: 1,
 		Doc:    "for a burst: time to send 99 % of the requests / median TTFT. The server received a stream of requests instead of a burst and batched them differently. Above 1, the server had answered before the last request was sent",
 		Action: "give the client more CPU or send fewer requests",

@@ -55,6 +55,14 @@ func (p *printer) instruments(s *metric.Summary, in *metric.Instruments) {
 	if v := in.Preemptions; v != nil && (*v > 0 || !p.brief) {
 		p.fact("Preemptions:", strconv.FormatFloat(*in.Preemptions, 'f', 0, 64))
 	}
+	for _, c := range []struct {
+		name  string
+		count *float64
+	}{{"Requests rejected by the server:", in.Rejected}, {"Corrupted requests (NaN in logits):", in.Corrupted}} {
+		if c.count != nil && *c.count > 0 {
+			p.fact(c.name, strconv.FormatFloat(*c.count, 'f', 0, 64))
+		}
+	}
 	p.serverClient(s, "Mean TTFT server/client (ms):", in.Target, in.TTFTMillis, metric.TTFT)
 	p.serverClient(s, "Mean TPOT server/client (ms):", in.Target, in.TPOTMillis, metric.TPOT)
 	p.serverClient(s, "Mean E2EL server/client (ms):", in.Target, in.E2ELMillis, metric.E2EL)

@@ -40,10 +40,13 @@ vllm:kv_cache_usage_perc{engine="0"} 0.25
 vllm:kv_cache_usage_perc{engine="1"} 0.5
 vllm:request_success_total{finished_reason="stop"} 1
 vllm:request_success_total{finished_reason="length"} 2
+vllm:corrupted_requests_total{engine="0"} 1
+vllm:corrupted_requests_total{engine="1"} 3
+vllm:admission_rejections_total{reason="full"} 5
 vllm:time_to_first_token_seconds_bucket{le="+Inf"} 7
 vllm:time_to_first_token_seconds_sum 1.5e-1
 vllm:num_requests_running_created{engine="0"} 1.7e9
-`, map[Quantity]float64{running: 7, kvShare: 0.5, finished: 3, ttftSum: 0.15}, false},
+`, map[Quantity]float64{running: 7, kvShare: 0.5, finished: 3, corrupted: 4, rejected: 5, ttftSum: 0.15}, false},
 		"dcgm":        {"DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"} 50\r\nDCGM_FI_DEV_GPU_UTIL{gpu=\"1\"} 100\r\nDCGM_FI_DEV_POWER_USAGE{gpu=\"0\"} 300.5\nDCGM_FI_DEV_POWER_USAGE{gpu=\"1\"} 200\nDCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION 5000\n", map[Quantity]float64{gpuShare: 0.75, powerWatts: 500.5, energyJoules: 5}, false},
 		"no number":   {"vllm:num_requests_running NaN\nvllm:num_requests_waiting +Inf\nvllm:prompt_tokens_total 5\n", map[Quantity]float64{promptTokens: 5}, false},
 		"half broken": {"vllm:num_requests_running{a=\"b 3\nvllm:num_requests_waiting 2\n", map[Quantity]float64{queued: 2}, false},

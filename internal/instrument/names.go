@@ -20,6 +20,8 @@ const (
 	cachedTokens    Quantity = "cached_tokens" // part of promptTokens
 	generatedTokens Quantity = "generation_tokens"
 	preemptions     Quantity = "preemptions"
+	corrupted       Quantity = "corrupted" // requests whose logits contained NaN
+	rejected        Quantity = "rejected"  // requests refused before they were queued
 	finished        Quantity = "finished"
 	ttftSum         Quantity = "ttft_sum" // seconds, like all sums
 	ttftCount       Quantity = "ttft_count"
@@ -95,6 +97,8 @@ var names = map[string]name{
 	"vllm:prompt_tokens_cached_total":                    {quantity: cachedTokens},
 	"vllm:generation_tokens_total":                       {quantity: generatedTokens},
 	"vllm:num_preemptions_total":                         {quantity: preemptions},
+	"vllm:corrupted_requests_total":                      {quantity: corrupted},
+	"vllm:admission_rejections_total":                    {quantity: rejected},
 	"vllm:request_success_total":                         {quantity: finished},
 	"vllm:spec_decode_num_drafts_total":                  {quantity: specDrafts},
 	"vllm:spec_decode_num_draft_tokens_total":            {quantity: specDraftTokens},

@@ -97,6 +97,7 @@ func (s *series) sum() metric.Instruments {
 	in.GPUShare, in.PowerWatts = s.gauge(gpuShare), s.gauge(powerWatts)
 	in.PromptTokens, in.GenerationTokens = s.counter(promptTokens), s.counter(generatedTokens)
 	in.Finished, in.Preemptions = s.counter(finished), s.counter(preemptions)
+	in.Corrupted, in.Rejected = s.counter(corrupted), s.counter(rejected)
 	in.PrefixHitShare = s.hitShare()
 	in.TTFTMillis, in.QueueMillis = s.mean(ttftSum, ttftCount), s.mean(queueSum, queueCount)
 	in.TPOTMillis, in.E2ELMillis = s.mean(tpotSum, tpotCount), s.mean(e2elSum, e2elCount)

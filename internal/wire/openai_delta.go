@@ -28,6 +28,9 @@ type OpenAICounts struct {
 // so does vLLM on request. 0 means not sent.
 type OpenAITimings struct{ Queue, TTFT, Prompt, Generation float64 }
 
+// NaNHappened is the stop string that SGLang reports if a logit was NaN. The finish reason is "stop".
+const NaNHappened = "NaN happened"
+
 // An OpenAIDelta holds the decoded content of one stream chunk of completions or chat. The slices are valid until
 // the next Decode.
 type OpenAIDelta struct {
@@ -38,6 +41,7 @@ type OpenAIDelta struct {
 	Blank    bool       // the chunk contains an empty text: half a character, or the token that ends the answer
 	TokenIDs int        // number of token ids, otherwise of log probabilities, if the server sends them
 	Finish   []byte     // finish reason, empty if not finished
+	NaN      bool       // SGLang ended the answer because a logit was NaN
 	Usage    OpenAICounts
 	HasUsage bool
 	Error    []byte // error message of the server
@@ -52,6 +56,7 @@ type OpenAIDelta struct {
 	thought bool   // the current choice contained its reasoning, which some servers send under two names
 	object  []byte // value of the object member, the type of the chunk
 	message []byte // message outside the error member
+	matched []byte // what ended the answer, if a stop string did
 
 	// Fast path: most chunks of a stream differ only in one text.
 	before       []byte // the previous chunk; empty unless it contained exactly one text
@@ -100,7 +105,7 @@ func (d *OpenAIDelta) decode(chunk []byte) error {
 	d.Choices, d.Kind, d.Text, d.TokenIDs = 0, OpenAINoToken, d.Text[:0], 0
 	d.Content = d.Content[:0]
 	d.Blank, d.blank, d.role, d.logged = false, false, false, 0
-	d.Finish, d.Usage, d.HasUsage = d.Finish[:0], OpenAICounts{}, false
+	d.Finish, d.NaN, d.Usage, d.HasUsage = d.Finish[:0], false, OpenAICounts{}, false
 	d.Error, d.Failed = d.Error[:0], false
 	d.Timings, d.Timed = OpenAITimings{}, false
 	d.object, d.message = d.object[:0], d.message[:0]
@@ -166,6 +171,11 @@ func (d *OpenAIDelta) choiceMember(key []byte) {
 	case "finish_reason":
 		if s.Type() == '"' {
 			d.Finish, _ = s.String(d.Finish[:0])
+		}
+	case "matched_stop": // a string or a token id
+		if s.Type() == '"' {
+			d.matched, _ = s.String(d.matched[:0])
+			d.NaN = d.NaN || string(d.matched) == NaNHappened
 		}
 	case "token_ids", "output_ids": // LMDeploy sends output_ids
 		d.TokenIDs += s.Len()

@@ -59,6 +59,7 @@ const BEHIND = [
     ['Peak requests running / queued', (l) => (server(l) ? `${count(server(l).running?.max)} / ${count(server(l).queued?.max)}` : '–'), none],
     [term('KV cache') + ', peak', (l) => percent(server(l)?.kv_share?.max), either((l) => !(server(l)?.kv_share?.max >= 0.8), 'Far from full: its size is not the limit here.', 'full or nearly full, so its size limits the batch')],
     ['Preemptions', (l) => count(server(l)?.preemptions), either((l) => !server(l)?.preemptions, 'None.', 'requests were preempted and computed again')],
+    ['Corrupted requests', (l) => count(server(l)?.corrupted), either((l) => !server(l)?.corrupted, 'None.', 'the logits contained NaN, so these answers are wrong')],
     ['GPU utilization, mean / power, W', (l) => (server(l)?.gpu_share || server(l)?.power_w ? `${percent(server(l).gpu_share?.mean)} / ${num(server(l).power_w?.mean)}` : '–'), none]]],
   ['More figures', (D.figures || []).map((f) => [`<abbr tabindex="0" data-tip="${esc(esc(f.doc))}">${esc(f.title)}</abbr>, ${esc(f.unit)}`, (l) => num(l.s.figures?.[f.name]), none])]];
 function behind() {
