@@ -86,13 +86,13 @@ func (c *serverCommand) settings() []outcome.Coordinates {
 
 // words returns the command with all placeholders replaced. A value is always
 // one word, or part of one.
-func (c *serverCommand) words(at outcome.Coordinates, port int) ([]string, error) {
+func (c *serverCommand) words(at outcome.Coordinates, port string) ([]string, error) {
 	fill := func(text string) string {
 		return placeholder.ReplaceAllStringFunc(text, func(h string) string {
 			if v, ok := c.valueOf(at, strings.Trim(h, "{}")); ok {
 				return v
 			}
-			return strconv.Itoa(port) // the only other placeholder
+			return port // the only other placeholder
 		})
 	}
 	if c.shell {
@@ -166,7 +166,7 @@ func (c *serverCommand) start(env *Env, p *plan.Plan, at outcome.Coordinates, di
 		}
 		p.BaseURL = []string{"http://127.0.0.1:" + strconv.Itoa(port)}
 	}
-	words, err := c.words(at, port)
+	words, err := c.words(at, strconv.Itoa(port))
 	if err != nil {
 		return nil, err
 	}

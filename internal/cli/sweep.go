@@ -90,14 +90,18 @@ func (f *sweepFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
 
 // show prints the commands and the plan.
 func (c *serverCommand) show(env *Env, p plan.Plan) error {
-	for _, at := range c.settings() {
-		words, err := c.words(at, 0)
+	settings := c.settings()
+	for _, at := range settings {
+		words, err := c.words(at, portPlaceholder) // chosen when the server starts
 		if err != nil {
 			return err
 		}
 		if _, err := fmt.Fprintln(env.Stdout, "# "+env.secrets.Hide(strings.Join(words, " "))); err != nil {
 			return err
 		}
+	}
+	if _, err := fmt.Fprintf(env.Stdout, "# Each of these %d commands is measured with this plan:\n", len(settings)); err != nil {
+		return err
 	}
 	return dryRun(env, p)
 }
