@@ -73,14 +73,20 @@ func (v *VLLMResult) Write(w io.Writer) error {
 	} else {
 		v.totals(out)
 	}
+	var list []detail
 	if v.Records != nil {
-		if err := v.details(out); err != nil {
+		var err error
+		if list, err = v.readDetails(); err == nil {
+			err = v.details(out, list)
+		}
+		if err != nil {
 			return fmt.Errorf("read records: %w", err)
 		}
 	}
 	if !pools {
 		v.peaks(out)
 	}
+	v.serverTimes(out, list)
 	v.extras(out)
 	v.latencies(out)
 	return out.close()
@@ -227,6 +233,7 @@ type detail struct {
 	input, output   int
 	ttftS, latencyS float64
 	startS, waitedS float64
+	server          *tacho.ServerTimes
 	failure         string
 }
 
@@ -300,7 +307,7 @@ func (v *VLLMResult) newDetail(r *tacho.Record) detail {
 	if !v.Detailed {
 		return d
 	}
-	d.startS = v.Monotonic + seconds(started)
+	d.startS, d.server = v.Monotonic+seconds(started), r.Server
 	if r.OK() || !v.Summary.Config.Pools {
 		d.input = metric.InputTokens(r)
 	}
@@ -316,11 +323,7 @@ func (v *VLLMResult) newDetail(r *tacho.Record) detail {
 }
 
 // details writes the arrays with an entry for each request.
-func (v *VLLMResult) details(o *pythonObject) error {
-	list, err := v.readDetails()
-	if err != nil {
-		return err
-	}
+func (v *VLLMResult) details(o *pythonObject, list []detail) error {
 	generated := v.Detailed && !v.Summary.Config.Pools
 	if v.Detailed {
 		wholes(o, "input_lens", list, func(d *detail) int { return d.input })
@@ -347,6 +350,23 @@ func (v *VLLMResult) details(o *pythonObject) error {
 		array(o, "errors", list, func(b []byte, d *detail) []byte { return appendPythonString(b, d.failure) })
 	}
 	return nil
+}
+
+// serverTimes writes the server's own times of each request, if the server sent any and the arrays are asked for.
+func (v *VLLMResult) serverTimes(o *pythonObject, list []detail) {
+	if !v.Detailed || !slices.ContainsFunc(list, func(d detail) bool { return d.server != nil && (d.server.Queue > 0 || d.server.TTFT > 0) }) {
+		return
+	}
+	times := func(key string, of func(*tacho.ServerTimes) time.Duration) {
+		array(o, key, list, func(b []byte, d *detail) []byte {
+			if d.server == nil || of(d.server) == 0 {
+				return append(b, "null"...)
+			}
+			return append(b, pythonJSONFloat(seconds(of(d.server)))...)
+		})
+	}
+	times("server_queue_times", func(t *tacho.ServerTimes) time.Duration { return t.Queue })
+	times("server_ttfts", func(t *tacho.ServerTimes) time.Duration { return t.TTFT })
 }
 
 // appendGaps appends the times between the tokens of a request as a list.

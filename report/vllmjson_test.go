@@ -149,6 +149,37 @@ func TestVLLMResultDetails(t *testing.T) {
 	}
 }
 
+// The server's own times follow the arrays of vLLM 0.33, in seconds. They are absent if no answer has any.
+func TestVLLMResultServerTimes(t *testing.T) {
+	v := vllmResult()
+	of := v.Records
+	v.Records = func() iter.Seq2[*tacho.Record, error] {
+		return func(yield func(*tacho.Record, error) bool) {
+			for r, err := range of() {
+				if one := *r; r.Session == 1 {
+					one.Server = &tacho.ServerTimes{Queue: 20 * time.Millisecond, TTFT: 50 * time.Millisecond}
+					r = &one
+				}
+				if !yield(r, err) {
+					return
+				}
+			}
+		}
+	}
+	text := writeResult(t, v)
+	want := `"server_queue_times": [null, 0.02, null, null, null, null], "server_ttfts": [null, 0.05, null, null, null, null]`
+	if !strings.Contains(text, want) {
+		t.Errorf("%s is missing in %s", want, text)
+	}
+	keys := keysOf(t, text)
+	if at := slices.Index(keys, "server_queue_times"); at < 1 || keys[at-1] != "rtfx" {
+		t.Errorf("the arrays do not follow rtfx: %v", keys)
+	}
+	if v.Detailed = false; strings.Contains(writeResult(t, v), "server_ttfts") {
+		t.Error("the arrays are in a file without details")
+	}
+}
+
 func TestVLLMResultRecordsFail(t *testing.T) {
 	v := vllmResult()
 	broken := errors.New("record 7 is broken")

@@ -78,7 +78,7 @@ var layers = map[string]string{
 	"backend":                       ". internal/jsonscan internal/limit internal/redact internal/spelling internal/route session transport internal/wire",
 	"metric":                        ". internal/spelling stat",
 	"report":                        ". internal/compare internal/termtext internal/exposition internal/spelling internal/sanitize metric outcome report/conclusion report/page stat",
-	"report/conclusion":             "internal/compare metric outcome",
+	"report/conclusion":             ". internal/compare metric outcome",
 	"report/page":                   ". internal/compare internal/instrument metric outcome report/conclusion stat",
 	"internal/ui":                   "internal/archive internal/compare metric outcome report/conclusion report/page store",
 	"internal/instrument":           "internal/limit metric",

@@ -108,6 +108,7 @@ var maySleep = map[string]string{
 	"internal/hostile/proxy_test.go":                  "a server in a bubble or on loopback, whose reset comes after its bytes",
 	"internal/hostile/shapes_test.go":                 "servers in a bubble or on loopback that trickle",
 	"internal/proof/burst_linux_test.go":              "benchmarks",
+	"internal/proof/shapes_real_linux_test.go":        "a relay that holds bytes back",
 	"internal/proof/cost_test.go":                     "benchmarks",
 	"internal/proof/disturbed_real_linux_test.go":     "polls a port; the load before an agent is killed",
 	"internal/proof/verdict_real_linux_test.go":       "the stops of the client that are measured",

@@ -42,7 +42,7 @@ func (b *benchRun) present(r *report.Report) error {
 		}
 		b.say(name + filepath.Join(b.Keep.Dir(), store.TextFile))
 	}
-	if b.answer == nil && b.Runner.Asked.FailIf == "" && b.env.Getenv("CI") == "" { // nobody acts on it in CI
+	if b.answer == nil && b.Runner.Asked.FailIf == "" && b.env.Getenv("CI") == "" { // CI does not act on it
 		b.say(b.env.suggestion("Next, " + b.next()))
 	}
 	return err
@@ -182,7 +182,7 @@ func (b *benchRun) slo() string {
 	var limits []string
 	for _, l := range b.Outcome.Levels {
 		for _, g := range l.Summary.Config.Goodput {
-			unit := "" // that of the metric
+			unit := "" // the metric has its own unit
 			if m := metric.Named(g.Metric); m != nil && m.Unit == metric.Millis {
 				unit = string(m.Unit)
 			}

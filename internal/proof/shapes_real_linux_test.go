@@ -188,7 +188,7 @@ func pass(client net.Conn, address string, events int, hold time.Duration) {
 		if hold > 0 && n > 0 && bytes.Contains(held, []byte("data:")) {
 			time.Sleep(hold)
 			_ = server.SetReadDeadline(time.Now().Add(time.Millisecond))
-			n, _ = server.Read(b) // what arrived in the meantime, if anything
+			n, _ = server.Read(b) // bytes that arrived in the meantime
 			_ = server.SetReadDeadline(time.Time{})
 			held = append(held, b[:n]...)
 		}

@@ -47,7 +47,7 @@ type answerPattern struct {
 	Opening string        // event without text before the first text: "announce" or "role", at once, or "half" for a first token without text
 	Beat    time.Duration // between heartbeats, events without text, until the first token
 	Beats   bool          // heartbeats also between tokens
-	Halves  int           // every so many tokens, one without text
+	Halves  int           // one token without text after this number of tokens
 	Pairs   string        // events with two tokens: "one" in an answer, "once" in the run, "some" or "all"
 	Uncount string        // "none": no usage; "zero": a usage of 0 tokens
 	Chat    bool
@@ -257,7 +257,7 @@ func (w *witnessing) width(k, left int) int {
 	return 1
 }
 
-// open sends what comes before the first token, and waits for the token.
+// open sends the events before the first token, and waits for the token.
 func (w *witnessing) open(out *bufio.Writer, say func(io.Writer, string), due time.Time) error {
 	p := &w.answerPattern
 	switch p.Opening {

@@ -141,7 +141,7 @@ func TestRealDoubtsAreAtTheFigure(t *testing.T) {
 	}
 }
 
-// TestRealNotesAgreeWithTheVerdict checks that the note on the client's pauses is that of the verdict, and names its level.
+// TestRealNotesAgreeWithTheVerdict checks that the note on the client's pauses is the verdict's reason, and names its level.
 func TestRealNotesAgreeWithTheVerdict(t *testing.T) {
 	run := withVerdicts(metric.Valid, metric.Degraded, metric.Valid)
 	for i := range run.Levels {
