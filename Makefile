@@ -30,7 +30,7 @@ run: build
 ## build: one static binary, bin/tacho
 .PHONY: build
 build:
-	CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X github.com/tacho-bench/tacho/bench.described=$$(git describe --tags --always --abbrev=12 --dirty 2>/dev/null)" -o bin/tacho ./cmd/tacho
+	CGO_ENABLED=0 go build -trimpath -ldflags="-s -w -X github.com/tacho-bench/tacho/internal/bench.described=$$(git describe --tags --always --abbrev=12 --dirty 2>/dev/null)" -o bin/tacho ./cmd/tacho
 
 # RACED are the packages in which goroutines share data and whose race build is small. RACED_LATE share data, too, but need
 # parquet, protobuf and all of the product: test-long has the race detector for them, and test-real for cli and cluster. Of the

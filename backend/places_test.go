@@ -25,7 +25,7 @@ var otherMeanings = map[string][]string{
 	"internal/predict/start.go": {"vllm"},   // the initial engine of a fit
 
 	// Names in the GenAI conventions of OpenTelemetry.
-	"bench/publish.go": {"openai", "anthropic", "gemini"},
+	"internal/bench/publish.go": {"openai", "anthropic", "gemini"},
 
 	// Translations of other tools' flags.
 	"internal/migrate/migrate.go": {"openai", "openai-chat", "openai-embeddings"},

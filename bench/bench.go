@@ -1,237 +1,34 @@
-// Package bench runs a plan and stores its results.
+// Package bench runs plans from other programs: it is tacho as a library.
 //
-// Run is enough for most programs: it measures the levels of a plan and returns
-// their results. Each run is a directory with records, an HTML report and the
-// files the plan asks for. Programs that choose their own levels, such as the
-// probes of a search, use Open and the returned Bench.
+// Run measures the levels of a plan, stores their records below the plan's RunsDir
+// and returns their results. All types of this package can be used from another
+// module.
 package bench
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"iter"
-	"math/rand/v2"
-	"net"
-	"net/http"
-	"strings"
 
-	"github.com/tacho-bench/tacho"
-	"github.com/tacho-bench/tacho/internal/archive"
-	"github.com/tacho-bench/tacho/internal/live"
-	"github.com/tacho-bench/tacho/internal/publish"
-	"github.com/tacho-bench/tacho/internal/redact"
+	"github.com/tacho-bench/tacho/internal/bench"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/plan"
-	"github.com/tacho-bench/tacho/report"
-	"github.com/tacho-bench/tacho/store"
 )
 
 // Options configure a run in addition to its plan. The zero value measures a
 // server without output.
 type Options struct {
-	Env     run.Env  // key, network, tokenizers, agents
-	Args    []string // command line, for the manifest
-	Cluster string   // name of the run for its agents
-	Resume  string   // directory of an interrupted run to continue; empty for a new run
-
-	Say    func(line string)                                               // receives messages for the user
-	Ready  func(done, all int)                                             // progress of creating prompts
-	Fetch  func(file string, done, all int64)                              // progress of a download in bytes; all is -1 if unknown
-	Serve  func(p *plan.Plan, seed uint64) (stop func(), err error)        // starts the simulated server of a plan; nil starts its engine in this process
-	Kept   func(w *store.Writer)                                           // called when the run directory exists
-	Begin  func(l *outcome.Level, feed *live.Feed)                         // called when a level starts
-	End    func(l *outcome.Level)                                          // called when a level ends
-	Done   func(l *outcome.Level)                                          // called when all records of a level are stored
-	Watch  bool                                                            // a user watches the run: count tokens on arrival
-	Print  func(f report.Format, r *report.Report) error                   // prints reports for standard output
-	Listen func(ctx context.Context, address string) (net.Listener, error) // nil listens on the network
-	Client func() (client *http.Client, done func())                       // returns HTTP clients; nil uses default clients
-	Getenv func(string) string                                             // reads OpenTelemetry's variables; nil ignores them
+	APIKey string                   // sent as a bearer token
+	Resume string                   // directory of an interrupted run to continue; empty for a new run
+	Getenv func(name string) string // reads the variables of OpenTelemetry; nil ignores them
 }
 
-// A Bench is a run in progress. It is the sink of its records.
-type Bench struct {
-	Runner  *run.Runner
-	Keep    *store.Writer // store of the run; nil before the first level
-	Outcome outcome.Run   // results so far
-	Live    *live.Feed    // of the current level; nil before the first level
-
-	Outer  outcome.Coordinates     // coordinates of the server settings
-	Base   int                     // number of levels with other server settings
-	Terse  bool                    // levels are probes of a search, without result files
-	Opened func(dir string) error  // called once with the run directory; may be nil
-	Stop   context.CancelCauseFunc // ends the run if it cannot be stored
-
-	o       Options
-	given   json.RawMessage         // the original plan
-	to      *publish.Collector      // receiver of metrics and spans; nil if there is none
-	board   *publish.Exporter       // metrics for monitoring; nil if disabled
-	outlets []func(context.Context) // functions that stop publishing
-	failed  error                   // errors of output and storage
+// inner returns the options of the implementation.
+func (o *Options) inner() bench.Options {
+	return bench.Options{Env: run.Env{APIKey: o.APIKey}, Resume: o.Resume, Getenv: o.Getenv}
 }
 
-// Run checks a plan, measures its levels and returns their results. The run is
-// stored below the plan's RunsDir. If ctx is canceled, Run returns the finished
-// levels and ctx's error.
+// Run checks a plan, measures its levels and returns their results. If ctx is
+// canceled, Run returns the finished levels and ctx's error.
 func Run(ctx context.Context, p plan.Plan, o Options) (outcome.Run, error) {
-	var before *outcome.Run
-	if o.Resume != "" {
-		var err error
-		var seed uint64
-		if before, seed, err = ReadResumed(o.Resume, &p, o.Env.Secrets); err != nil {
-			return outcome.Run{}, err
-		}
-		o.Env.Random = seed
-	}
-	b, err := Open(ctx, p, o)
-	if err != nil {
-		return outcome.Run{}, err
-	}
-	defer b.Release(ctx)
-	ctx, b.Stop = context.WithCancelCause(ctx)
-	defer b.Stop(nil)
-	if err := b.Publish(ctx); err != nil {
-		return outcome.Run{}, err
-	}
-	if before != nil {
-		if _, err := b.Resume(o.Resume, before); err != nil {
-			return outcome.Run{}, err
-		}
-	}
-	b.Note(b.Runner.Run(ctx, b, b.End, b.Outcome.Levels...))
-	b.Note(context.Cause(ctx)) // for example a full disk
-	if b.Keep != nil {
-		b.Outcome.Order()
-		r := &report.Report{Runs: []outcome.Run{b.Outcome}}
-		b.Note(b.WriteFiles(r))
-		if ctx.Err() == nil && b.failed == nil {
-			b.Note(b.Keep.Summary(r.Document()))
-		}
-		b.Note(b.Keep.Close())
-	}
-	return b.Outcome, b.failed
+	return bench.Run(ctx, p, o.inner())
 }
-
-// Open checks a plan and connects to its servers. Nothing is sent or written
-// yet.
-func Open(ctx context.Context, p plan.Plan, o Options) (*Bench, error) {
-	if o.Env.Secrets == nil {
-		o.Env.Secrets = &redact.Secrets{}
-	}
-	if o.Listen == nil {
-		o.Listen = func(ctx context.Context, address string) (net.Listener, error) {
-			return new(net.ListenConfig).Listen(ctx, "tcp", address)
-		}
-	}
-	if o.Client == nil {
-		o.Client = func() (*http.Client, func()) { return &http.Client{}, func() {} }
-	}
-	if o.Serve == nil {
-		o.Serve = serveSim
-	}
-	if o.Env.Random == 0 {
-		o.Env.Random = rand.Uint64()
-	}
-	if err := Check(&p, o.Say); err != nil {
-		return nil, err
-	}
-	given, err := json.Marshal(new(p.Public(o.Env.Secrets)))
-	if err != nil {
-		return nil, err
-	}
-	b := &Bench{o: o, given: given}
-	if b.to, err = b.collector(&p); err != nil {
-		return nil, err
-	}
-	if err := b.Connect(ctx, p, o.Serve); err != nil {
-		return nil, err
-	}
-	return b, nil
-}
-
-// Connect connects to the servers of a plan. serve starts the simulated server
-// of the plan, if it has one.
-func (b *Bench) Connect(ctx context.Context, p plan.Plan, serve func(*plan.Plan, uint64) (func(), error)) error {
-	o := &b.o
-	if p.Traceparent > 0 {
-		o.Env.Trace = rand.Uint64() // requests of the next server may have the same ids
-	}
-	hooks := run.Hooks{Say: o.Say, Ready: o.Ready, Fetch: o.Fetch, Serve: serve, Open: b.open, Begin: b.begin, Watch: o.Watch || p.MetricsListen != "" || b.to != nil}
-	r, err := run.Open(ctx, p, o.Env, hooks)
-	if ctx.Err() != nil {
-		if err == nil {
-			r.Close()
-		}
-		return ctx.Err() // the cause of all other errors
-	}
-	if err != nil {
-		return err // the previous runner still describes the results
-	}
-	b.Runner = r
-	return nil
-}
-
-// Release closes the connections to the servers and stops publishing metrics.
-func (b *Bench) Release(ctx context.Context) {
-	b.Runner.Close()
-	b.Unpublish(ctx)
-}
-
-func (b *Bench) say(line string) {
-	if b.o.Say != nil {
-		b.o.Say(line)
-	}
-}
-
-// End stores the results of a level and writes its result file.
-func (b *Bench) End(l *outcome.Level) {
-	if b.board != nil {
-		b.board.End()
-	}
-	l = b.placed(l)
-	if b.o.End != nil {
-		b.o.End(l)
-	}
-	b.Note(b.Keep.End(keptLevel(l)))
-	b.Note(b.Keep.Samples(l.Index, l.Samples))
-	l.Records = b.recordsOf(func(kept *store.Run) iter.Seq2[*tacho.Record, error] { return archive.Level(kept, l.Index) })
-	b.Outcome.Levels = append(b.Outcome.Levels, *l)
-	if len(b.Outcome.Levels) == 1 {
-		b.Outcome.Began = l.Epoch
-	}
-	if b.Terse {
-		return
-	}
-	if b.o.Done != nil {
-		b.o.Done(l)
-	}
-	b.Note(b.saveResult(l))
-}
-
-// WriteFiles writes the HTML report, the text report and the reports the plan
-// asks for.
-func (b *Bench) WriteFiles(r *report.Report) error {
-	if len(b.Outcome.Levels) == 0 {
-		return nil
-	}
-	var page error
-	if !b.Runner.Plan.NoHTML {
-		page = b.writePage(r)
-	}
-	return errors.Join(page, b.writeText(r), b.writeOutputs(r))
-}
-
-// Note records an error of output or storage.
-func (b *Bench) Note(err error) {
-	if err != nil && (b.failed == nil || !strings.Contains(b.failed.Error(), err.Error())) {
-		b.failed = errors.Join(b.failed, err)
-	}
-}
-
-// Failed returns the errors of output and storage, or nil.
-func (b *Bench) Failed() error { return b.failed }
-
-// Add implements tacho.Sink.
-func (b *Bench) Add(r *tacho.Record) error { return b.AddAll([]*tacho.Record{r}) }

@@ -97,7 +97,7 @@ var mayExec = map[string]string{
 
 // maySleep lists files that sleep in real time, with the reason.
 var maySleep = map[string]string{
-	"bench/append_real_linux_test.go":                 "polls /proc/locks for a waiter",
+	"internal/bench/append_real_linux_test.go":        "polls /proc/locks for a waiter",
 	"deploy/check/chart/apiserver_test.go":            "polls a server for readiness",
 	"internal/cli/cli_test.go":                        "polls a file",
 	"internal/cli/held_real_test.go":                  "polls a condition",

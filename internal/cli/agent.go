@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tacho-bench/tacho/bench"
 	"github.com/tacho-bench/tacho/engine"
 	"github.com/tacho-bench/tacho/internal/atomicfile"
+	"github.com/tacho-bench/tacho/internal/bench"
 	"github.com/tacho-bench/tacho/internal/cluster"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/plan"

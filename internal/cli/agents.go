@@ -13,7 +13,7 @@ import (
 
 	"github.com/nats-io/nuid"
 
-	"github.com/tacho-bench/tacho/bench"
+	"github.com/tacho-bench/tacho/internal/bench"
 	"github.com/tacho-bench/tacho/internal/cluster"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/metric"

@@ -16,7 +16,7 @@ import (
 	"github.com/nats-io/nuid"
 	"github.com/spf13/cobra"
 
-	"github.com/tacho-bench/tacho/bench"
+	"github.com/tacho-bench/tacho/internal/bench"
 	"github.com/tacho-bench/tacho/internal/live"
 	"github.com/tacho-bench/tacho/internal/redact"
 	"github.com/tacho-bench/tacho/internal/run"

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tacho-bench/tacho/bench"
+	"github.com/tacho-bench/tacho/internal/bench"
 	"github.com/tacho-bench/tacho/plan"
 	"github.com/tacho-bench/tacho/workload"
 )

@@ -15,9 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tacho-bench/tacho/bench"
 	"github.com/tacho-bench/tacho/internal/archive"
 	"github.com/tacho-bench/tacho/internal/atomicfile"
+	"github.com/tacho-bench/tacho/internal/bench"
 	"github.com/tacho-bench/tacho/internal/predict"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/sim/step"

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tacho-bench/tacho/bench"
 	"github.com/tacho-bench/tacho/internal/archive"
+	"github.com/tacho-bench/tacho/internal/bench"
 	"github.com/tacho-bench/tacho/report"
 )
 

@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"github.com/tacho-bench/tacho/bench"
+	"github.com/tacho-bench/tacho/internal/bench"
 	"github.com/tacho-bench/tacho/report"
 )
 

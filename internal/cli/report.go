@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tacho-bench/tacho/bench"
 	"github.com/tacho-bench/tacho/internal/archive"
 	"github.com/tacho-bench/tacho/internal/atomicfile"
+	"github.com/tacho-bench/tacho/internal/bench"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/plan"

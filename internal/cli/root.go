@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/tacho-bench/tacho/bench"
+	"github.com/tacho-bench/tacho/internal/bench"
 	"github.com/tacho-bench/tacho/internal/jsonscan"
 	"github.com/tacho-bench/tacho/internal/predict"
 	"github.com/tacho-bench/tacho/internal/redact"

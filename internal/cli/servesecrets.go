@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/tacho-bench/tacho/bench"
+	"github.com/tacho-bench/tacho/internal/bench"
 	"github.com/tacho-bench/tacho/internal/redact"
 	"github.com/tacho-bench/tacho/outcome"
 )

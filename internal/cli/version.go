@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tacho-bench/tacho/bench"
+	"github.com/tacho-bench/tacho/internal/bench"
 )
 
 // released matches the version of a build from a tagged commit without local changes.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tacho-bench/tacho/bench"
+	"github.com/tacho-bench/tacho/internal/bench"
 	"github.com/tacho-bench/tacho/internal/redact"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/plan"

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tacho-bench/tacho/bench"
+	"github.com/tacho-bench/tacho/internal/bench"
 	"github.com/tacho-bench/tacho/internal/memnet"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/outcome"
