@@ -37,7 +37,7 @@ func (c *Config) NotReceived() (n int) {
 var notReceivedRule = Rule{
 	Code: "not-received", Unit: "share", Note: never, Degraded: 0, Invalid: 0.05,
 	Action: "check the lost agents and their spools, and measure again",
-	Doc:    "requests that agents sent as far as is known, but whose records did not arrive / all requests sent. The server had this load, and no figure contains these requests",
+	Doc:    "requests that agents sent, but whose records did not arrive / all requests sent. No figure contains these requests",
 	value: func(s *Summary) (float64, bool) {
 		n := s.Config.NotReceived()
 		return ratio(n, n+s.Requests)

@@ -180,7 +180,7 @@ var lumpFigures = slices.Concat(firstFigures, gapFigures, []*Metric{TPOT})
 var bufferedRules = []Rule{
 	{
 		Code: "buffered", Unit: "share", Note: never, Degraded: heldShare, Invalid: 0.5,
-		Doc:    fmt.Sprintf("streamed answers that arrived in one piece, or in bursts of %d events or more / streamed answers of %d tokens or more. Events of a burst are less than %v apart. Answers with events that a late client may have read together are not counted. The rule does not apply if the metrics page of the server has the same TTFT, because the server then sends the bursts. TTFT, TPOT and ITL then describe the buffer and not the server. Typical causes are a proxy, gateway or CDN (nginx: set proxy_buffering off). A server short of CPU also writes tokens in bursts", heldEvents, heldTokens, fastestToken),
+		Doc:    fmt.Sprintf("streamed answers that arrived in one piece, or in bursts of %d events or more / streamed answers of %d tokens or more. Events of a burst are less than %v apart. Answers that a late client may have read together are not counted. The rule does not apply if the server's metrics page has the same TTFT. TTFT, TPOT and ITL describe the buffer of a proxy, or a server short of CPU", heldEvents, heldTokens, fastestToken),
 		Action: "turn off proxy buffering, or connect directly",
 		value:  (*Summary).heldAnswers,
 		text: func(s *Summary, v float64) string {
@@ -200,7 +200,7 @@ var bufferedRules = []Rule{
 	{
 		Code: "lumps", Unit: "share", Note: heldShare, Degraded: never, Invalid: never,
 		Figures: lumpFigures,
-		Doc:     fmt.Sprintf("streamed answers in lumps of fewer than %d events, with several events in half of the lumps / streamed answers of %d tokens or more, counted as in the rule before. Servers that compute several tokens in one step, as with speculative decoding, send lumps. A proxy that holds events back makes TTFT longer and TPOT shorter", heldEvents, heldTokens),
+		Doc:     fmt.Sprintf("streamed answers in lumps of fewer than %d events, with several events in half of the lumps / streamed answers of %d tokens or more, counted as in the rule before. Speculative decoding sends lumps; a proxy that holds events back makes TTFT longer and TPOT shorter", heldEvents, heldTokens),
 		Action:  "if the server does not do this, bypass the proxy that does",
 		value: func(s *Summary) (float64, bool) {
 			share, lumpy := s.lumpy()

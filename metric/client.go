@@ -57,7 +57,7 @@ func stalled(s *Summary, c *Client) float64 {
 var clientRules = []Rule{
 	clientRule(Rule{
 		Code: "client-stall", Unit: "ms", Note: never, Degraded: 250, Invalid: longStall,
-		Doc:    "longest time without a heartbeat of the client, including a suspended machine. Requests due in that time were sent late or not at all, and data that arrived was read late. The rule never makes a burst INVALID, because the load did not change, nor a run with less than 1 % of such time, because a p99 does not change",
+		Doc:    "longest time without a heartbeat of the client, including a suspended machine. Requests left late, and data was read late. A burst, or a run with less than 1 % of such time, is never INVALID",
 		Action: "fix the cause (suspend, CPU quota, swapping)",
 		text: func(s *Summary, v float64) string {
 			p := s.Config.Client.Pauses
@@ -75,7 +75,7 @@ var clientRules = []Rule{
 	}),
 	clientRule(Rule{
 		Code: "client-stalled", Unit: "share", Note: never, Degraded: 0.02, Invalid: 0.50,
-		Doc:    "time without a heartbeat, in pauses of 0.1 s or more / duration, if requests had to be sent all the time. Requests left late and together. The bounds of token times are checked by other rules",
+		Doc:    "time without a heartbeat, in pauses of 0.1 s or more / duration, if requests had to be sent all the time. Requests left late and together",
 		Action: "give the client its own core and measure again",
 		text:   stalledWords,
 	}, func(s *Summary, c *Client) float64 {
@@ -86,7 +86,7 @@ var clientRules = []Rule{
 	}),
 	clientRule(Rule{
 		Code: "stalled-reads", Unit: "share", Note: never, Degraded: 0.02, Invalid: 0.10,
-		Doc:    "the same share, if timestamps are taken at the read. Data that arrived during a pause gets the time of its end, and the error has no bound",
+		Doc:    "the same share, if timestamps are taken at the read. Data of a pause gets the time of its end",
 		Action: "give the client its own core and measure again",
 		text:   stalledWords,
 	}, func(s *Summary, c *Client) float64 {
@@ -97,7 +97,7 @@ var clientRules = []Rule{
 	}),
 	clientRule(Rule{
 		Code: "client-throttled", Unit: "share", Note: 0.001, Degraded: 0.05, Invalid: never,
-		Doc:    "time that a CPU quota (cgroup) stopped the client / duration. Requests left late, and slots stayed empty. Other rules check the effect on the load",
+		Doc:    "time that a CPU quota (cgroup) stopped the client / duration. Requests left late, and slots stayed empty",
 		Action: "raise the CPU limit of its container (resources.limits.cpu)",
 		text: func(s *Summary, v float64) string {
 			return fmt.Sprintf("a CPU quota of %.2f cores stopped the client for %.1f s (%s of the run)", s.Config.Client.QuotaCores, s.Config.Client.ThrottledS, Percent(v))
@@ -105,7 +105,7 @@ var clientRules = []Rule{
 	}, func(s *Summary, c *Client) float64 { return min(c.ThrottledS/max(s.DurationS, 1e-9), 1) }),
 	clientRule(Rule{
 		Code: "client-cpu", Unit: "share", Note: never, Degraded: 0.85, Invalid: never,
-		Doc:    "CPU time of the client / CPU time of the machine. A server on the same machine, or the client's own streams, had to wait",
+		Doc:    "CPU time of the client / CPU time of the machine. A local server, or the client's own streams, had to wait",
 		Action: "move the client to its own machine or reduce the load",
 		text: func(_ *Summary, v float64) string {
 			return fmt.Sprintf("the client used %.0f %% of the machine's CPU time", 100*v)

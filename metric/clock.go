@@ -24,7 +24,7 @@ var clockRules = []Rule{
 		Code: "coalesced", Unit: "share", Note: 0, Degraded: maxUncertain, Invalid: never,
 		Figures: gapFigures,
 		Action:  "add client CPU, use --clock wire, or read TPOT",
-		Doc:     fmt.Sprintf("largest error of the gaps between tokens at p99, or of their p99 / p99 ITL, but at least %d ms. A token event that shared a read with a later event arrived before its timestamp, and after the connection was last seen empty. The next rule replaces this one if the error is larger than a gap", minMillis),
+		Doc:     fmt.Sprintf("largest error of the gaps between tokens at p99, or of their p99 / p99 ITL, but at least %d ms. A token event that shared a read with a later event arrived before its timestamp. The next rule replaces this one if the error is larger than a gap", minMillis),
 		value: func(s *Summary) (float64, bool) {
 			d := s.Dist(ITL)
 			if late, _ := lateReads(s); d.Stats == nil || late > lateGap {
@@ -81,7 +81,7 @@ var clockRules = []Rule{
 	{
 		Code: "read-clock", Unit: "share", Note: 0, Degraded: never, Invalid: never,
 		Action: "read latencies as upper bounds, or use HTTP/1.1 on Linux",
-		Doc:    "requests stamped when the read returned instead of by the kernel / all requests. Delays of the client are included in the latencies",
+		Doc:    "requests stamped when the read returned instead of by the kernel / all requests. Latencies include delays of the client",
 		value:  func(s *Summary) (float64, bool) { return ratio(s.Clock.Read, s.Clock.Wire+s.Clock.Kernel+s.Clock.Read) },
 		text: func(_ *Summary, v float64) string {
 			return fmt.Sprintf("%s of requests have no kernel timestamps, so their latencies include client delays", Percent(v))

@@ -83,7 +83,7 @@ const minGaps = 20
 var idleRules = []Rule{
 	{
 		Code: "idle-slots", Unit: "share", Note: never, Degraded: maxIdle, Invalid: 0.20,
-		Doc:    fmt.Sprintf("in a closed loop: time in which slots were empty because the client was late / time of all slots. The time to connect does not count, nor the median gap or %v, whichever is less, for each request. Throughput is lower by this share", turnaround),
+		Doc:    fmt.Sprintf("in a closed loop: time in which slots were empty because the client was late / time of all slots, without the time to connect, and without the median gap or %v, whichever is less, for each request. Throughput is lower by this share", turnaround),
 		Action: "give the client its own core",
 		value: func(s *Summary) (float64, bool) {
 			if s.Idle == nil {
@@ -98,7 +98,7 @@ var idleRules = []Rule{
 	},
 	{
 		Code: "turnaround", Unit: "share", Note: maxIdle, Degraded: never, Invalid: never,
-		Doc:    "in a closed loop: time in which slots were empty / time of all slots. With short requests, the time between two requests is a visible share",
+		Doc:    "in a closed loop: time in which slots were empty / time of all slots",
 		Action: "raise --max-concurrency until throughput stops rising",
 		value: func(s *Summary) (float64, bool) {
 			if s.Idle == nil || s.Idle.Excess > maxIdle {

@@ -197,7 +197,7 @@ var loadRules = []Rule{
 	},
 	{
 		Code: "burst-spread", Unit: "share", Note: never, Degraded: 0.10, Invalid: 1,
-		Doc:    "for a burst: time to send 99 % of the requests / median TTFT. The server received a stream of requests instead of a burst and batched them differently. Above 1, the server had answered before the last request was sent",
+		Doc:    "for a burst: time to send 99 % of the requests / median TTFT. The server received a stream of requests instead of a burst and batched them differently",
 		Action: "give the client more CPU or send fewer requests",
 		value: func(s *Summary) (float64, bool) {
 			first := s.Dist(TTFT).Stats
@@ -219,7 +219,7 @@ var loadRules = []Rule{
 	},
 	{
 		Code: "cache", Unit: "share", Note: 0.01, Degraded: 0.05, Invalid: never,
-		Doc:    "prompt tokens found in the server's cache, beyond the prefixes shared by prompts of this level / prompt tokens. The server had seen these prompts before, and new prompts take longer",
+		Doc:    "prompt tokens found in the server's cache, beyond the prefixes shared by prompts of this level / prompt tokens. New prompts take longer",
 		Action: "use another --seed or --flush-cache",
 		value:  surplusFound,
 		text: func(s *Summary, _ float64) string {
@@ -229,7 +229,7 @@ var loadRules = []Rule{
 	},
 	{
 		Code: QueueGrowth, Unit: "share", Note: never, Degraded: 0.05, Invalid: never,
-		Doc:    fmt.Sprintf("at a fixed rate: growth of the number of unfinished requests (due and not finished) / requests due in the meantime. The interval begins when the number should be steady (after a third of the schedule, and when nearly all of the first tenth have finished) and ends at the last due time. The growth counts if it occurs in both halves and exceeds %g standard deviations of a Poisson count. Latencies then grow with the length of the run", backlogSigma),
+		Doc:    fmt.Sprintf("at a fixed rate: growth of the number of unfinished requests (due and not finished) / requests due in the meantime, from a third of the schedule (and the end of nearly all of the first tenth) to the last due time. The growth counts if it occurs in both halves and exceeds %g standard deviations of a Poisson count. Latencies then grow with the length of the run", backlogSigma),
 		Action: "lower --request-rate, or read the throughput alone",
 		value:  func(s *Summary) (float64, bool) { return s.Backlog.growth() },
 		text: func(s *Summary, _ float64) string {
@@ -239,7 +239,7 @@ var loadRules = []Rule{
 	},
 	{
 		Code: "unsettled", Unit: "times", Note: 1, Degraded: 1.5, Invalid: never, atEnd: true,
-		Doc:    "at a fixed rate: time until nearly all of the first tenth of the requests have finished / last due time. Above 1, the number in flight was still growing when the last request was due: requests are long, or the server cannot keep up",
+		Doc:    "at a fixed rate: time until nearly all of the first tenth of the requests have finished / last due time. Above 1, the number in flight was still growing: requests are long, or the server cannot keep up",
 		Action: "send for longer (--num-prompts, --max-seconds)",
 		value: func(s *Summary) (float64, bool) {
 			if s.Backlog == nil || s.Backlog.ToS <= 0 {

@@ -58,7 +58,7 @@ var networkRules = []Rule{
 	{
 		Code: "retransmits", Unit: "share", Note: 0, Degraded: never, Invalid: never,
 		Action: "check the network path to the server",
-		Doc:    "requests with segments retransmitted by our kernel, because they were lost or acknowledged late / all requests. Their TTFT includes the delay, as it does for users on this path",
+		Doc:    "requests with segments retransmitted by our kernel, because they were lost or acknowledged late / all requests. Their TTFT includes the delay",
 		value:  func(s *Summary) (float64, bool) { return ratio(s.Network.Retransmitted, s.Requests) },
 		text: func(s *Summary, _ float64) string {
 			return fmt.Sprintf("the kernel retransmitted segments of %d requests, so these requests reached the server late", s.Network.Retransmitted)
@@ -67,7 +67,7 @@ var networkRules = []Rule{
 	{
 		Code: "out-of-order", Unit: "share", Note: 0, Degraded: never, Invalid: never,
 		Action: "check the network path to the server",
-		Doc:    "requests with segments of the answer out of order / all requests. The network lost or overtook a segment, and the tokens behind it waited, as they do for users on this path",
+		Doc:    "requests with segments of the answer out of order / all requests. Tokens waited for a segment that the network lost or overtook",
 		value:  func(s *Summary) (float64, bool) { return ratio(s.Network.OutOfOrder, s.Requests) },
 		text: func(s *Summary, _ float64) string {
 			return fmt.Sprintf("the network lost or overtook segments of %d answers, and later tokens waited for them", s.Network.OutOfOrder)
@@ -76,7 +76,7 @@ var networkRules = []Rule{
 	{
 		Code: "nagle", Unit: "share", Note: 0.05, Degraded: never, Invalid: never,
 		Action: "set TCP_NODELAY on server or proxy",
-		Doc:    fmt.Sprintf("requests with the first tokens together, slightly more than %v after the response headers / all requests, if at most a quarter as many have a slightly shorter delay. A server with Nagle's algorithm holds data back until the last segment is acknowledged, and kernels delay acknowledgements by this time", delayedAck),
+		Doc:    fmt.Sprintf("requests with the first tokens together, slightly more than %v (a delayed acknowledgement) after the response headers / all requests, if at most a quarter as many have a slightly shorter delay. A server with Nagle's algorithm holds data back", delayedAck),
 		value: func(s *Summary) (float64, bool) {
 			if s.Network.Stalls <= stallsPerShort*s.Network.Short {
 				return 0, false

@@ -143,7 +143,7 @@ var noTextRule = Rule{
 	Code: "no-text", Unit: "share", Note: never, Degraded: maxUncertain, Invalid: never,
 	Figures: gapFigures,
 	Action:  "set --return-token-ids (vLLM)",
-	Doc:     fmt.Sprintf("token events without text, token ids, log probabilities or a count after the first text / all token events, if the number of tokens differs from the number of token events, or such events also come before the first text, in more than %g %% of the answers with such events. They may be half characters or heartbeats", 100*unequalShare),
+	Doc:     fmt.Sprintf("token events without text, token ids, log probabilities or a count after the first text / all token events, if in more than %g %% of the answers with such events the number of tokens differs from the number of token events, or such events also come before the first text. They may be half characters or heartbeats", 100*unequalShare),
 	value: func(s *Summary) (float64, bool) {
 		n := &s.Tokens.NoText
 		if float64(n.Unequal) <= unequalShare*float64(n.Answers) {
@@ -161,7 +161,7 @@ var openingRule = Rule{
 	Code: "first-token", Unit: "share", Note: 0.005, Degraded: maxUncertain, Invalid: never,
 	Figures: slices.Concat(firstFigures, []*Metric{TPOT}),
 	Action:  "set --return-token-ids (vLLM)",
-	Doc:     fmt.Sprintf("largest possible error of mean, median or p99 of TTFT or TPOT, or of 1 %% of their values / the value, but at least %d ms, if the first event without text, token ids, log probabilities or a count was the first token. The first token is the first event with one of these. The error is 0 if the server counted no more tokens than the events with text carry", minMillis),
+	Doc:     fmt.Sprintf("largest possible error of mean, median or p99 of TTFT or TPOT, or of 1 %% of their values / the value, but at least %d ms, if the first event without text, token ids, log probabilities or a count was the first token. The error is 0 if the server counted no more tokens than the events with text carry", minMillis),
 	value: func(s *Summary) (float64, bool) {
 		if s.Opening == nil {
 			return 0, false

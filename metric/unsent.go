@@ -72,7 +72,7 @@ var endedEarlyRule = Rule{
 var unsentRule = Rule{
 	Code: "unsent", Unit: "share", Note: never, Degraded: 0, Invalid: 0.05,
 	Action: "raise --max-concurrency, lower the rate, or replace lost agents",
-	Doc:    "requests that were never sent although they were due before the sending ended / all requests due. Latencies from due leave out the requests that would have waited longest",
+	Doc:    "requests due before the sending ended but never sent / all requests due. Latencies from due leave out the longest waits",
 	value: func(s *Summary) (float64, bool) {
 		u := s.Unsent()
 		return ratio(u.Due, u.Due+s.Requests)
@@ -86,7 +86,7 @@ var unsentRule = Rule{
 var turnsRule = Rule{
 	Code: "turns", Unit: "share", Note: never, Degraded: 0, Invalid: never,
 	Action: "fix the failures and measure again",
-	Doc:    "turns that were never sent because an earlier turn of their conversation failed / all planned requests. Later turns have longer prompts, and the server was spared them",
+	Doc:    "turns never sent because an earlier turn of their conversation failed / all planned requests. Later turns have longer prompts",
 	value: func(s *Summary) (float64, bool) {
 		u := s.Unsent()
 		return ratio(u.Turns, u.Planned)

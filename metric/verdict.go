@@ -111,7 +111,7 @@ var recordRules = []Rule{
 		Code: "failures", Unit: "share", Note: never, Degraded: 0, Invalid: 0.5,
 		Action:          "fix the causes and measure again",
 		PredictedAction: "change the engine or the load and predict again",
-		Doc:             "failed / (completed + failed). Latencies are of the survivors, so any failure flatters them. If more than half failed, latencies are meaningless",
+		Doc:             "failed / (completed + failed). Latencies are of the survivors, so any failure flatters them",
 		value:           func(s *Summary) (float64, bool) { return ratio(s.Failed, s.Ended()) },
 		text: func(s *Summary, v float64) string {
 			text := fmt.Sprintf("%d of %d requests failed (%s)", s.Failed, s.Ended(), Percent(v))
@@ -139,7 +139,7 @@ var recordRules = []Rule{
 		Code: "lag-median", Unit: "ms", Note: never, Degraded: 5, Invalid: 500,
 		Action:    "give the client more CPU or reduce the load",
 		actionFor: func(s *Summary) string { return dialAction(s, 50) },
-		Doc:       "median of sent - due (of sent - slot if the limit was reached). Half of the requests left later than this, which is visible in a short TTFT",
+		Doc:       "median of sent - due (of sent - slot if the limit was reached)",
 		value:     func(s *Summary) (float64, bool) { return lagAt(s, 50) },
 		text:      func(s *Summary, v float64) string { return lagWords(s, "half", 50, v) },
 	},
@@ -147,7 +147,7 @@ var recordRules = []Rule{
 		Code: "lag-p99", Unit: "ms", Note: never, Degraded: 50, Invalid: never,
 		Action:    "give the client more CPU or reduce the load",
 		actionFor: func(s *Summary) string { return dialAction(s, 99) },
-		Doc:       "99th percentile of the same lag, caused by bursts in the client or by connections accepted late. Latencies are correct for the requests as sent; other rules check whether the load differed from the plan",
+		Doc:       "99th percentile of the same lag. Latencies are correct for the requests as sent; other rules check whether the load differed from the plan",
 		value:     func(s *Summary) (float64, bool) { return lagAt(s, 99) },
 		text:      func(s *Summary, v float64) string { return lagWords(s, "1 %", 99, v) },
 	},
@@ -155,7 +155,7 @@ var recordRules = []Rule{
 		Code: "drift", Unit: "ms", Note: never, Degraded: 50, Invalid: never,
 		Action:    "give the client more CPU or reduce the load",
 		actionFor: func(s *Summary) string { return dialAction(s, 99) },
-		Doc:       "mean lag of the last tenth of the requests - mean lag of the first tenth. The client falls behind its schedule. The next rule checks the rate",
+		Doc:       "mean lag of the last tenth of the requests - mean lag of the first tenth. The client falls behind its schedule",
 		value: func(s *Summary) (float64, bool) {
 			if s.Drift == nil || s.AllAtOnce() {
 				return 0, false
@@ -195,7 +195,7 @@ var recordRules = []Rule{
 	{
 		Code: "retried", Unit: "share", Note: 0, Degraded: 0.05, Invalid: never,
 		Action: "raise the keep-alive timeout of the server or its proxy",
-		Doc:    "requests that needed a second connection, because the server closed the first before it received a byte / all requests. The server or a proxy drops connections",
+		Doc:    "requests that needed a second connection, because the first was closed before it carried a byte / all requests. The server or a proxy drops connections",
 		value:  func(s *Summary) (float64, bool) { return ratio(s.RetriedConns, s.Requests) },
 		text: func(s *Summary, _ float64) string {
 			return fmt.Sprintf("%d requests needed more than one connection", s.RetriedConns)
@@ -204,7 +204,7 @@ var recordRules = []Rule{
 	{
 		Code: "resent", Unit: "share", Note: never, Degraded: 0, Invalid: never,
 		Action: "repeat without --retries to see the failures",
-		Doc:    "requests sent more than once, because the plan allows retries / all requests. The server had more load than planned, and a failure followed by a successful retry is not counted",
+		Doc:    "requests sent more than once, because the plan allows retries / all requests. The server had more load than planned, and only final failures count",
 		value:  func(s *Summary) (float64, bool) { return ratio(s.Resent, s.Requests) },
 		text: func(s *Summary, _ float64) string {
 			return fmt.Sprintf("%d requests were sent again after a failure; their latencies count from the first attempt", s.Resent)
@@ -257,7 +257,7 @@ var recordRules = []Rule{
 	unbuffered(Rule{
 		Code: "tokens-per-event", Unit: "tokens", Note: 1.02, Degraded: never, Invalid: never,
 		Action: "read TPOT instead, and check the count with --tokenizer",
-		Doc:    "mean of output tokens / token events. Above 1 the server sends several tokens in one event, and ITL is not the time per token, or it counts too many, and output tokens and TPOT are wrong",
+		Doc:    "mean of output tokens / token events. Above 1 an event has several tokens, so ITL is not the time per token, or the server counts too many, so TPOT is wrong",
 		value:  func(s *Summary) (float64, bool) { return s.Classic(TokensPerEvent).Mean, true },
 		text: func(_ *Summary, v float64) string {
 			return fmt.Sprintf("the server counted %s tokens per event, so ITL is the gap between events", Brief(v))
@@ -266,7 +266,7 @@ var recordRules = []Rule{
 	{
 		Code: "token-sums", Unit: "runs", Note: never, Degraded: never, Invalid: 0,
 		Action: "check the usage in the stored records, or count with --tokenizer",
-		Doc:    "1 if a sum of tokens is larger than any server can produce. The server's counts are wrong, and so is every figure computed from them",
+		Doc:    "1 if a sum of tokens is larger than any server can produce. The server's counts are wrong",
 		value:  func(s *Summary) (float64, bool) { return oneIf(s.Tokens.Saturated), true },
 		text: func(*Summary, float64) string {
 			return "the server's token counts add up to more than 2^53"
@@ -275,7 +275,7 @@ var recordRules = []Rule{
 	{
 		Code: "output-by-events", Unit: "share", Note: never, Degraded: 0.01, Invalid: never,
 		Action: "enable usage in the server or set --tokenizer",
-		Doc:    "successful requests with one output token counted for each event / all successful requests. The count is a lower bound if events contain several tokens",
+		Doc:    "requests with one output token counted for each event / successful requests. The count is a lower bound if events contain several tokens",
 		value:  func(s *Summary) (float64, bool) { return ratio(countedBy(s, tacho.FromEvents), s.Completed) },
 		text: func(_ *Summary, v float64) string {
 			return fmt.Sprintf("the output tokens of %s of the requests are a count of events", Percent(v))
@@ -284,7 +284,7 @@ var recordRules = []Rule{
 	{
 		Code: "few-samples", Unit: "percentiles", Note: 0, Degraded: never, Invalid: never, atEnd: true,
 		Action: "run longer or read it as a maximum",
-		Doc:    "percentiles shown with an effective sample size below ln 0.025 / ln q (368 for p99). Correlated samples count as fewer. The value shown is little more than the maximum",
+		Doc:    "percentiles shown with an effective sample size below ln 0.025 / ln q (368 for p99). They are little more than the maximum",
 		value:  func(s *Summary) (float64, bool) { return float64(len(thinPercentiles(s))), true },
 		text:   func(s *Summary, _ float64) string { return thtext(s) },
 	},
