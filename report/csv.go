@@ -9,7 +9,8 @@ import (
 )
 
 var csvFormat = Format{
-	Name: "csv", Ext: "csv", Doc: "for spreadsheets: one line per level (--rows: per request or token); an empty cell was not measured",
+	Name: "csv", Ext: "csv",
+	Doc:    "for spreadsheets: one line per level (--rows: per request or token); an empty cell was not measured",
 	Render: renderCSV,
 }
 
@@ -42,6 +43,8 @@ func csvCell(kind cellKind, c cell) string {
 	switch {
 	case kind == textKind:
 		return safeCell(c.Text)
+	case c.Known && kind == timeKind:
+		return timeText(c)
 	case c.Known:
 		return strconv.FormatFloat(c.Number, 'f', -1, 64)
 	}

@@ -81,6 +81,8 @@ type row struct {
 	until int  // index of the last style with this row
 	must  bool // required in every block of these styles
 
+	counts bool // a number of requests, which is known even if it is 0
+
 	// show calls emit for each line of the row. A nil show marks a row that is only
 	// parsed.
 	show func(s *metric.Summary, emit emitter)
@@ -95,8 +97,8 @@ var rows = classicRows()
 func classicRows() []row {
 	list := openEnded(
 		row{kind: titleRow, label: " Serving Benchmark Result ", must: true, show: heading(nil)},
-		whole("completed", "Successful requests:", func(s *metric.Summary) int { return s.Completed }),
-		whole("failed", "Failed requests:", func(s *metric.Summary) int { return s.Failed }).from(style2025Oct),
+		whole("completed", "Successful requests:", func(s *metric.Summary) int { return s.Completed }).counting(),
+		whole("failed", "Failed requests:", func(s *metric.Summary) int { return s.Failed }).from(style2025Oct).counting(),
 		whole("max_concurrency", "Maximum request concurrency:", func(s *metric.Summary) int { return s.Config.MaxConcurrency }).
 			from(style2025Sep).when(func(s *metric.Summary) bool { return s.Config.MaxConcurrency > 0 }),
 		decimal("request_rate", "Request rate configured (RPS):", func(s *metric.Summary) float64 { return s.Config.RequestRate }).
@@ -149,6 +151,8 @@ func foreign(kind rowKind, key, label string) row { return row{kind: kind, key: 
 
 func (r row) from(style int) row { r.since = style; return r }
 func (r row) to(style int) row   { r.until = style; return r }
+
+func (r row) counting() row { r.counts = true; return r }
 
 // when makes the row conditional.
 func (r row) when(shown func(*metric.Summary) bool) row {
@@ -258,7 +262,8 @@ func committedPerS(s *metric.Summary) float64 {
 	return s.Diffusion().Committed / s.DurationS
 }
 
-// The classic block prints 0 for a value that was not measured.
+// The classic block of our own runs prints 0 for a value that was not measured, like the reference. The
+// block of another tool's result prints n/a.
 
 func throughputOf(s *metric.Summary) metric.Throughput {
 	if s.Throughput == nil {
@@ -288,6 +293,7 @@ type line struct {
 	value   float64 // value of an integer or decimal row
 	width   int     // width of a title, section or footer
 	trimmed bool    // without the spaces after the value
+	unknown bool    // the other tool that measured the level does not report the value
 	cr      bool    // ends in a carriage return
 	text    string  // text of an unknown row
 }
@@ -297,6 +303,9 @@ func (l line) key() string { return strings.ReplaceAll(l.row.key, placeholder, l
 
 // number returns the line's value as printed.
 func (l line) number() string {
+	if l.unknown {
+		return notMeasured
+	}
 	if l.row.kind == wholeRow {
 		return strconv.FormatInt(int64(l.value), 10)
 	}
@@ -348,7 +357,8 @@ func classicLines(s *metric.Summary, style int) []line {
 			if r.kind == titleRow && s.Config.Predicted {
 				r = &predictedTitle
 			}
-			lines = append(lines, line{row: r, param: param, value: value, width: blockWidth})
+			missing := value == 0 && unjudged(s) && !r.counts
+			lines = append(lines, line{row: r, param: param, value: value, width: blockWidth, unknown: missing})
 		})
 	}
 	return lines

@@ -2,6 +2,7 @@ package report
 
 import (
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,7 +26,7 @@ func renderOpenMetrics(w io.Writer, r *Report) error {
 		labels = append(labels, levelLabels(here, len(labels)))
 	}
 	families := []exposition.Family{verdictFamily(places, labels)}
-	for _, s := range append(levelColumns(), figureColumns()...) {
+	for _, s := range slices.Concat(levelColumns(), moreColumns(), figureColumns()) {
 		if s.Kind != textKind {
 			families = append(families, gaugeFamily(s, places, labels))
 		}

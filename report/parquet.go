@@ -10,7 +10,7 @@ import (
 )
 
 var parquetFormat = Format{
-	Name: "parquet", Ext: "parquet", Binary: true, Doc: "a Parquet file with one row per request (--rows: per level or token); one row per level if the result has no requests; null means not measured",
+	Name: "parquet", Ext: "parquet", Binary: true, Doc: "the rows and columns of csv in a Parquet file; null means not measured",
 	Render: renderParquet,
 }
 
@@ -18,7 +18,7 @@ var parquetFormat = Format{
 const parquetBatch = 1024
 
 func renderParquet(w io.Writer, r *Report) error {
-	table, err := r.tableOf(cmp.Or(r.Rows, r.finest()))
+	table, err := r.table()
 	if err != nil {
 		return err
 	}
@@ -27,12 +27,7 @@ func renderParquet(w io.Writer, r *Report) error {
 	for _, c := range table.Columns {
 		group[c.Name] = parquet.Optional(parquet.Compressed(parquetLeaf(c.Kind), codec))
 	}
-	schema := parquet.NewSchema("rows", group)
-	place := make([]int, len(table.Columns)) // a schema sorts its columns by name
-	for i, c := range table.Columns {
-		place[i] = slices.IndexFunc(schema.Columns(), func(path []string) bool { return path[0] == c.Name })
-	}
-	out := parquet.NewGenericWriter[any](w, schema)
+	out := parquet.NewGenericWriter[any](w, parquet.NewSchema("rows", parquetColumns{group, table.Columns}))
 	var batch []parquet.Row
 	for row, err := range table.Rows {
 		if err != nil {
@@ -40,7 +35,7 @@ func renderParquet(w io.Writer, r *Report) error {
 		}
 		values := make(parquet.Row, len(row))
 		for i, cell := range row {
-			values[place[i]] = parquetValue(table.Columns[i].Kind, cell, place[i])
+			values[i] = parquetValue(table.Columns[i].Kind, cell, i)
 		}
 		if batch = append(batch, values); len(batch) == parquetBatch {
 			if _, err := out.WriteRows(batch); err != nil {
@@ -55,14 +50,21 @@ func renderParquet(w io.Writer, r *Report) error {
 	return out.Close()
 }
 
-// finest returns the finest kind of rows: a row per request if all levels have records.
-func (r *Report) finest() string {
-	for _, level := range r.levels() {
-		if level.Records == nil {
-			return "level"
-		}
+// parquetColumns is a group with its fields in the order of a table. parquet.Group sorts them by name.
+type parquetColumns struct {
+	parquet.Group
+	order []column
+}
+
+// Fields implements parquet.Node.
+func (c parquetColumns) Fields() []parquet.Field {
+	place := map[string]int{}
+	for i := range c.order {
+		place[c.order[i].Name] = i
 	}
-	return "request"
+	fields := c.Group.Fields()
+	slices.SortFunc(fields, func(a, b parquet.Field) int { return cmp.Compare(place[a.Name()], place[b.Name()]) })
+	return fields
 }
 
 func parquetLeaf(kind cellKind) parquet.Node {
@@ -71,6 +73,8 @@ func parquetLeaf(kind cellKind) parquet.Node {
 		return parquet.String()
 	case wholeKind:
 		return parquet.Int(64)
+	case timeKind:
+		return parquet.Timestamp(parquet.Millisecond)
 	}
 	return parquet.Leaf(parquet.DoubleType)
 }
@@ -81,7 +85,7 @@ func parquetValue(kind cellKind, c cell, column int) parquet.Value {
 		return parquet.NullValue().Level(0, 0, column)
 	case kind == textKind:
 		return parquet.ByteArrayValue([]byte(c.Text)).Level(0, 1, column)
-	case kind == wholeKind:
+	case kind == wholeKind || kind == timeKind:
 		return parquet.Int64Value(int64(c.Number)).Level(0, 1, column)
 	}
 	return parquet.DoubleValue(c.Number).Level(0, 1, column)

@@ -21,6 +21,7 @@ type Report struct {
 	Runs     []outcome.Run `json:"runs"`
 	Style    string        `json:"-"` // style of the classic block: one of Styles; empty means current
 	Rows     string        `json:"-"` // kind of rows in tables: one of RowKinds; empty means level
+	Columns  string        `json:"-"` // columns of rows of levels: ColumnsMain or ColumnsAll; empty means ColumnsMain
 	Detailed bool          `json:"-"` // vLLM's result includes the numbers and text of every request
 
 	Wide  int  `json:"-"` // width of tables and curves in cells; 0 means unlimited

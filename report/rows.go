@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"iter"
+	"net/http"
 	"path"
 	"slices"
 	"strconv"
@@ -66,10 +67,38 @@ func (r *Report) levelRows(yield func(levelRow, error) bool) {
 	}
 }
 
-// levelTable returns one row per level, with all its statistics.
+// The columns of rows of levels. The main columns are the same for every run.
+const (
+	ColumnsMain = "main"
+	ColumnsAll  = "all"
+)
+
+// levelTable returns one row per level.
 func (r *Report) levelTable() table {
-	here := func(p levelRow) levelRow { return p }
-	return tableOf(slices.Concat(identity(here), levelColumns(), figureColumns(), steadyColumns(), whereColumns(r), metricColumns(r)), r.levelRows)
+	sources := mainColumns()
+	if r.Columns == ColumnsAll {
+		for _, s := range slices.Concat(moreColumns(), figureColumns(), steadyColumns(), whereColumns(r), metricColumns(r)) {
+			if !slices.ContainsFunc(sources, func(c source[levelRow]) bool { return c.Name == s.Name }) {
+				sources = append(sources, s)
+			}
+		}
+	}
+	return tableOf(sources, r.levelRows)
+}
+
+// mainColumns are the columns that do not depend on the run.
+func mainColumns() []source[levelRow] {
+	sources := append(identity(func(p levelRow) levelRow { return p }),
+		instant("started_at", func(p levelRow) time.Time { return p.level.Epoch }))
+	sources = append(sources, levelColumns()...)
+	for _, m := range []*metric.Metric{metric.TTFT, metric.TPOT, metric.ITL, metric.E2EL} {
+		sources = append(sources, statistic(columnName("mean_", m), m, func(s *metric.Stats) *float64 { return &s.Mean }),
+			statistic(columnName("p50_", m), m, func(s *metric.Stats) *float64 { return &s.Median }))
+		for _, p := range []float64{90, 95, 99} {
+			sources = append(sources, statistic(columnName("p"+percentileWord(p)+"_", m), m, func(s *metric.Stats) *float64 { return percentileOf(s, p) }))
+		}
+	}
+	return sources
 }
 
 // levelColumns use the names of the JSON, or of the reference's JSON.
@@ -81,19 +110,37 @@ func levelColumns() []source[levelRow] {
 		count("completed", func(p levelRow) int { return p.level.Summary.Completed }),
 		count("failed", func(p levelRow) int { return p.level.Summary.Failed }),
 		count("canceled", func(p levelRow) int { return p.level.Summary.Canceled }),
-		number("duration_s", func(p levelRow) *float64 { return &p.level.Summary.DurationS }),
-		count("total_input_tokens", func(p levelRow) int { return p.level.Summary.Tokens.Input }),
-		count("total_output_tokens", func(p levelRow) int { return p.level.Summary.Tokens.Output }),
+		number("duration_s", func(p levelRow) *float64 { return reported(p, &p.level.Summary.DurationS) }),
+		tokens("total_input_tokens", func(p levelRow) int { return p.level.Summary.Tokens.Input }),
+		tokens("total_output_tokens", func(p levelRow) int { return p.level.Summary.Tokens.Output }),
 		throughput("request_throughput", func(t *metric.Throughput) *float64 { return &t.RequestsPerS }),
-		throughput("request_goodput", func(t *metric.Throughput) *float64 { return t.GoodPerS }),
+		goodput("request_goodput"),
 		throughput("output_throughput", func(t *metric.Throughput) *float64 { return &t.OutputTokensPerS }),
 		throughput("total_token_throughput", func(t *metric.Throughput) *float64 { return &t.TotalTokensPerS }),
+	}
+}
+
+// reported returns nil for a 0 in the result of another tool, because most tools write 0 for a figure that
+// they did not measure.
+func reported(p levelRow, v *float64) *float64 {
+	if v != nil && *v == 0 && unjudged(&p.level.Summary) {
+		return nil
+	}
+	return v
+}
+
+// unjudged reports whether another tool measured a level.
+func unjudged(s *metric.Summary) bool { return s.Verdict.Severity == metric.Unjudged }
+
+// moreColumns are figures of a level that few readers need.
+func moreColumns() []source[levelRow] {
+	return []source[levelRow]{
 		number("requests_in_flight", func(p levelRow) *float64 {
 			if p.level.Summary.Peaks == nil {
 				return nil
 			}
 			n := float64(p.level.Summary.Peaks.InFlight)
-			return &n
+			return reported(p, &n)
 		}),
 		textColumn("clock", func(p levelRow) string { return p.level.Summary.Clock.Name }),
 		number("coalesced_share", func(p levelRow) *float64 { return p.level.Summary.CoalescedShare() }),
@@ -120,8 +167,26 @@ func throughput(name string, of func(*metric.Throughput) *float64) source[levelR
 		if p.level.Summary.Throughput == nil {
 			return nil
 		}
-		return of(p.level.Summary.Throughput)
+		return reported(p, of(p.level.Summary.Throughput))
 	})
+}
+
+// goodput is a column of a level. The cell is empty if the run has no SLO.
+func goodput(name string) source[levelRow] {
+	return number(name, func(p levelRow) *float64 {
+		if p.level.Summary.Throughput == nil {
+			return nil
+		}
+		return p.level.Summary.Throughput.GoodPerS
+	})
+}
+
+// tokens is a column of numbers of tokens.
+func tokens(name string, of func(levelRow) int) source[levelRow] {
+	return source[levelRow]{column{Name: name, Kind: wholeKind}, func(p levelRow) cell {
+		n := float64(of(p))
+		return cell{Number: n, Known: reported(p, &n) != nil}
+	}}
 }
 
 // statistic is a column of a level. The cell is empty if the metric was not measured.
@@ -221,6 +286,14 @@ type request struct {
 	*tacho.Record
 }
 
+// at returns the absolute time of an offset in the record, or the zero time if it is not known.
+func (q request) at(offset time.Duration) time.Time {
+	if offset == tacho.Never || q.level.Epoch.IsZero() {
+		return time.Time{}
+	}
+	return q.level.Epoch.Add(offset)
+}
+
 var errNoRecords = errors.New("rows of requests need a record of each request: use a run directory, or --rows level")
 
 func (r *Report) requests() iter.Seq2[request, error] {
@@ -283,8 +356,14 @@ func requestColumns() []source[request] {
 			return strings.Join(all, " ")
 		}),
 		textColumn("endpoint", func(q request) string { return q.Endpoint }),
+		instant("started_at", func(q request) time.Time { return q.at(q.Sent) }),
 		textColumn("cause", func(q request) string { return string(failure(q).Cause) }),
-		count("status", func(q request) int { return failure(q).Status }),
+		optionalCount("status", func(q request) int {
+			if q.OK() && !q.run.Predicted() {
+				return http.StatusOK
+			}
+			return failure(q).Status
+		}),
 		textColumn("message", func(q request) string { return failure(q).Message }),
 		textColumn("finish", func(q request) string { return q.Finish }),
 		moment("due_s", func(q request) time.Duration { return q.Due }),
@@ -313,6 +392,7 @@ func (r *Report) tokenTable() table {
 		count("turn", func(t token) int { return t.Turn }),
 		textColumn("id", func(t token) string { return t.ID }),
 		count("event", func(t token) int { return t.i }),
+		instant("arrived_at", func(t token) time.Time { return t.at(t.event().At) }),
 		known("at_s", func(t token) float64 { return seconds(t.event().At) }),
 		number("gap_ms", func(t token) *float64 {
 			if t.i == 0 {
@@ -432,7 +512,7 @@ func summaryTable(runs []outcome.Run) table {
 		doubted("request_throughput", throughput("req/s", func(t *metric.Throughput) *float64 { return &t.RequestsPerS })),
 	)
 	if slices.ContainsFunc(runs, hasGoodput) {
-		sources = append(sources, doubted("request_goodput", throughput("good req/s", func(t *metric.Throughput) *float64 { return t.GoodPerS })))
+		sources = append(sources, doubted("request_goodput", goodput("good req/s")))
 	}
 	sources = append(sources,
 		doubted("output_throughput", throughput("out tok/s", func(t *metric.Throughput) *float64 { return &t.OutputTokensPerS })),

@@ -7,11 +7,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tacho-bench/tacho/metric"
 )
 
-// A table is the common base of text, CSV, JSON lines, Markdown and Parquet: typed rows.
+// A table is the common base of text, CSV, Markdown and Parquet: typed rows.
 // Rows are streamed, because a table of tokens can be large.
 type table struct {
 	Columns []column
@@ -32,13 +33,14 @@ const (
 	textKind cellKind = iota
 	wholeKind
 	numberKind
+	timeKind
 )
 
 // A cell is one value. The zero value means not measured. The kind of the column selects
 // between Text and Number.
 type cell struct {
 	Text   string
-	Number float64 // an integer in a column of integers
+	Number float64 // an integer in a column of integers; milliseconds since 1970 in a column of times
 	Known  bool    // the value was measured
 	Sure   *metric.Interval
 	Void   bool // the verdict on the level makes the figure unusable
@@ -51,6 +53,8 @@ func (c *column) format(one cell) string {
 		return safe(one.Text)
 	case !one.Known:
 		return notMeasured
+	case c.Kind == timeKind:
+		return timeText(one)
 	case c.Kind == wholeKind:
 		return strconv.FormatFloat(one.Number, 'f', 0, 64)
 	}
@@ -150,6 +154,19 @@ func count[T any](name string, of func(T) int) source[T] {
 	return source[T]{column{Name: name, Kind: wholeKind}, func(t T) cell { return cell{Number: float64(of(t)), Known: true} }}
 }
 
+// instant is a column of absolute times. The zero time means not known.
+func instant[T any](name string, of func(T) time.Time) source[T] {
+	return source[T]{column{Name: name, Kind: timeKind}, func(t T) cell {
+		at := of(t)
+		return cell{Number: float64(at.UnixMilli()), Known: !at.IsZero()}
+	}}
+}
+
+// timeText formats a time in a column of times.
+func timeText(c cell) string {
+	return time.UnixMilli(int64(c.Number)).UTC().Format("2006-01-02T15:04:05.000Z07:00")
+}
+
 // optionalCount is a column of integers. 0 means not set.
 func optionalCount[T any](name string, of func(T) int) source[T] {
 	return source[T]{column{Name: name, Kind: wholeKind}, func(t T) cell { n := of(t); return cell{Number: float64(n), Known: n > 0} }}
@@ -201,10 +218,8 @@ var RowKinds = []RowKind{{"level", (*Report).levelTable}, {"request", (*Report).
 func (k RowKind) String() string { return k.Name }
 
 // table returns the table of a report with its kind of rows.
-func (r *Report) table() (table, error) { return r.tableOf(cmp.Or(r.Rows, RowKinds[0].Name)) }
-
-func (r *Report) tableOf(rows string) (table, error) {
-	kind, err := named(RowKinds, "kind of row", rows)
+func (r *Report) table() (table, error) {
+	kind, err := named(RowKinds, "kind of row", cmp.Or(r.Rows, RowKinds[0].Name))
 	if err != nil {
 		return table{}, err
 	}

@@ -6,13 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
+	"os"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/report"
 )
@@ -58,6 +64,8 @@ func asText(values map[string]any) map[string]string {
 			row[k] = ""
 		case float64:
 			row[k] = strconv.FormatFloat(v, 'f', -1, 64)
+		case time.Time:
+			row[k] = v.Format("2006-01-02T15:04:05.000Z07:00")
 		default:
 			row[k] = fmt.Sprint(v)
 		}
@@ -74,6 +82,10 @@ func TestTablesAgree(t *testing.T) {
 		if len(a) != want || len(b) != want {
 			t.Fatalf("%s: %d and %d rows, want %d", rows, len(a), len(b), want)
 		}
+		titles, _, _ := strings.Cut(render(t, "csv", r), "\n")
+		if names := strings.Join(parquetNames(t, render(t, "parquet", r)), ","); names != titles {
+			t.Fatalf("%s: columns of Parquet %s, of CSV %s", rows, names, titles)
+		}
 		for i := range a {
 			for k := range a[i] {
 				if a[i][k] != b[i][k] {
@@ -81,6 +93,118 @@ func TestTablesAgree(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+func parquetNames(t *testing.T, file string) (names []string) {
+	t.Helper()
+	f, err := parquet.OpenFile(strings.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, field := range f.Schema().Fields() {
+		names = append(names, field.Name())
+	}
+	return names
+}
+
+// The columns of rows of levels are those of docs/formats.md, whatever the run. --columns all adds others
+// behind them.
+func TestColumnsOfLevels(t *testing.T) {
+	text, err := os.ReadFile("../docs/formats.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Columns\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var listed []string
+	for _, line := range regexp.MustCompile("(?m)^\\| (`.*?) \\|").FindAllStringSubmatch(section, -1) {
+		for name := range strings.SplitSeq(line[1], ", ") {
+			listed = append(listed, strings.Trim(name, "`"))
+		}
+	}
+	want := strings.Join(listed, ",")
+	if len(listed) < 35 || len(listed) > 45 {
+		t.Errorf("%d columns, want about 40", len(listed))
+	}
+	for name, r := range map[string]*report.Report{
+		"healthy": withRecords(healthyStage()), "sick": of(sickStage()), "full": of(fullStage()), "empty": of(emptyStage()), "predicted": predicted(),
+	} {
+		got, _, _ := strings.Cut(render(t, "csv", r), "\n")
+		if got != want {
+			t.Errorf("%s: columns\n%s\ndocs/formats.md\n%s", name, got, want)
+		}
+		r.Columns = report.ColumnsAll
+		all, _, _ := strings.Cut(render(t, "csv", r), "\n")
+		if !strings.HasPrefix(all, want+",") {
+			t.Errorf("%s: --columns all begins with %.600s", name, all)
+		}
+		if names := strings.Split(all, ","); len(names) < 200 || len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) {
+			t.Errorf("%s: %d columns, or one twice", name, len(names))
+		}
+	}
+}
+
+// Rows have absolute times, and the status of the answer.
+func TestTimesAndStatusOfRows(t *testing.T) {
+	r := withRecords(healthyStage())
+	epoch := time.Date(2026, 3, 1, 13, 0, 0, 250e6, time.FixedZone("", 3600))
+	r.Runs[0].Levels[0].Epoch = epoch
+	list := records(400)
+	for rows, column := range map[string]string{"level": "started_at", "request": "started_at", "token": "arrived_at"} {
+		r.Rows = rows
+		want := map[string]time.Duration{"request": list[0].Sent, "token": list[0].Events[0].At}[rows]
+		got := csvCells(t, render(t, "csv", r))[0][column]
+		if at := epoch.Add(want).UTC().Format("2006-01-02T15:04:05.000Z"); got != at {
+			t.Errorf("%s: %s %s, want %s", rows, column, got, at)
+		}
+	}
+	refused, late, silent := *list[0], *list[0], *list[0]
+	refused.Failure = &tacho.Failure{Cause: tacho.Status, Status: 429}
+	late.Failure, late.Sent = &tacho.Failure{Cause: tacho.Timeout}, tacho.Never
+	r.Rows = "request"
+	r.Runs[0].Levels[0].Records = func() iter.Seq2[*tacho.Record, error] {
+		return func(yield func(*tacho.Record, error) bool) {
+			_ = yield(&silent, nil) && yield(&refused, nil) && yield(&late, nil)
+		}
+	}
+	rows := csvCells(t, render(t, "csv", r))
+	for i, want := range []string{"200", "429", ""} {
+		if got := rows[i]["status"]; got != want {
+			t.Errorf("request %d: status %q, want %q", i, got, want)
+		}
+	}
+	if got := rows[2]["started_at"]; got != "" {
+		t.Errorf("a request that was never sent started at %s", got)
+	}
+	r.Runs[0].Levels[0].Summary.Config.Predicted = true
+	if got := csvCells(t, render(t, "csv", r))[0]["status"]; got != "" {
+		t.Errorf("a predicted request has status %s", got)
+	}
+}
+
+// A 0 in the result of another tool is a figure that it does not report, except a number of requests.
+func TestZerosOfOtherTools(t *testing.T) {
+	level := healthyStage()
+	s := &level.Summary
+	s.Verdict = metric.Verdict{Severity: metric.Unjudged}
+	s.Failed, s.DurationS, s.Tokens.Input, s.Peaks = 0, 0, 0, nil
+	s.Throughput = &metric.Throughput{RequestsPerS: 3}
+	row := csvCells(t, render(t, "csv", of(level)))[0]
+	for column, want := range map[string]string{"failed": "0", "duration_s": "", "total_input_tokens": "", "output_throughput": "", "request_throughput": "3"} {
+		if row[column] != want {
+			t.Errorf("%s: %q, want %q", column, row[column], want)
+		}
+	}
+	text := render(t, "classic", of(level))
+	for _, want := range []string{`Failed requests: +0 *\n`, `Benchmark duration \(s\): +n/a`, `Peak concurrent requests: +n/a`, `Request throughput \(req/s\): +3\.00`} {
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	s.Verdict.Severity = metric.Valid
+	if text := render(t, "classic", of(level)); strings.Contains(text, "n/a") {
+		t.Errorf("a run of tacho has zeros like vLLM's block:\n%s", text)
 	}
 }
 

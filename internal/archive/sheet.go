@@ -58,6 +58,12 @@ func (s *sheet) throughput(requests, output, total float64) {
 	t.RequestsPerS, t.OutputTokensPerS, t.TotalTokensPerS = requests, output, total
 }
 
+// Tools with a fixed list of percentiles write up to twelve for each latency, also below the median. The
+// block of their results has the usual ones. The median has a line of its own.
+const mostPercentiles = 5
+
+var usualPercentiles = []float64{90, 95, 99}
+
 // entries finishes the sheet. note explains figures of the tool that differ from ours.
 func (s *sheet) entries(note string) []entry {
 	if len(s.asked) > 0 {
@@ -80,6 +86,11 @@ func (s *sheet) entries(note string) []entry {
 		}
 		c.Percentiles = slices.DeleteFunc(c.Percentiles, func(p float64) bool { return !slices.Contains(has, p) })
 	}
+	slices.Sort(c.Percentiles)
+	many := len(c.Percentiles) > mostPercentiles
+	c.Percentiles = slices.DeleteFunc(c.Percentiles, func(p float64) bool {
+		return p == 50 || many && !slices.Contains(usualPercentiles, p)
+	})
 	text := "measured by " + strings.TrimSpace(s.about.Tool+" "+s.about.Version) + ", not judged by tacho"
 	if note != "" {
 		text += ": " + note

@@ -258,7 +258,7 @@ func valueParts(cmd *cobra.Command, all bool) (out []part) {
 		}
 	}
 	if cmd.Name() == "report" {
-		out = append(out, part{"Formats for a result of another tool", rowsOf(report.FileFormats, formatRow[report.File])(), !all},
+		out = append(out, part{"Formats for a text report of vLLM", rowsOf(report.FileFormats, formatRow[report.File])(), !all},
 			part{"Supported results", rowsOf(archive.Kinds, func(k archive.Kind) row { return row{k.Name, k.Doc} })(), !all})
 	}
 	return out

@@ -21,7 +21,7 @@ import (
 // reportOptions are the flags of report.
 type reportOptions struct {
 	gate                                               gate
-	format, style, rows, metrics, percentiles, dialect string
+	format, style, rows, columns, metrics, percentiles, dialect string
 	level                                              int
 	detailed, verbose, styled                          bool
 	stall, price                                       float64
@@ -59,6 +59,7 @@ Benchmark Result" family is printed byte for byte, or as JSON or CSV.`,
 	cmd.Flags().BoolVar(&o.verbose, "verbose", false, "print all details of each level")
 	cmd.Flags().StringArrayVar(&o.orders, "report", nil, "write a file instead of printing, as FORMAT[:ROWS]=PATH; repeatable")
 	cmd.Flags().StringVar(&o.rows, "rows", "", "rows of csv and parquet: "+report.Names(report.RowKinds))
+	cmd.Flags().StringVar(&o.columns, "columns", report.ColumnsMain, "columns of csv and parquet for rows of levels: "+report.ColumnsMain+", "+report.ColumnsAll)
 	cmd.Flags().IntVar(&o.level, "level", 0, "number of the level to show, from 1")
 	cmd.Flags().BoolVar(&o.detailed, "save-detailed", false, "with --format vllm: include metrics and text of every request")
 	cmd.Flags().StringVar(&o.style, "report-style", "current", "layout of the classic block: "+report.Names(report.Styles))
@@ -107,7 +108,7 @@ func (o *reportOptions) print(env *Env, paths []string) error {
 	if err := knownWord("kind of row", cmp.Or(o.rows, report.RowKinds[0].Name), namesOf(report.RowKinds)); err != nil {
 		return usage(err)
 	}
-	r := report.Report{Style: o.style, Rows: o.rows, Detailed: o.detailed, Brief: o.format == "" && !o.verbose, Wrap: env.wrapAt()}
+	r := report.Report{Style: o.style, Rows: o.rows, Columns: o.columns, Detailed: o.detailed, Brief: o.format == "" && !o.verbose, Wrap: env.wrapAt()}
 	if r.Runs, err = o.read(paths); err != nil {
 		return err
 	}
@@ -229,11 +230,30 @@ func (o *reportOptions) printFile(env *Env, path string) (bool, error) {
 // check validates the options before anything is read.
 func (o *reportOptions) check() error {
 	c := metric.DefaultConfig()
-	if err := cmp.Or(o.change(&c), c.Validate(), report.CheckStyle(o.style)); err != nil {
+	if err := cmp.Or(o.change(&c), c.Validate(), report.CheckStyle(o.style), o.checkTables()); err != nil {
 		return err
 	}
 	_, err := o.gate.parse()
 	return err
+}
+
+// checkTables refuses flags of tables if no table is printed.
+func (o *reportOptions) checkTables() error {
+	columns := []string{report.ColumnsMain, report.ColumnsAll}
+	if err := knownWord("--columns", cmp.Or(o.columns, report.ColumnsMain), columns); err != nil {
+		return err
+	}
+	level := report.RowKinds[0].Name
+	tables := len(o.orders) > 0 || o.format == "csv" || o.format == "parquet"
+	switch all := o.columns == report.ColumnsAll; {
+	case o.rows != "" && !tables:
+		return errors.New("--rows applies to tables: add --format csv")
+	case all && !tables:
+		return errors.New("--columns all applies to tables: add --format csv")
+	case all && cmp.Or(o.rows, level) != level:
+		return fmt.Errorf("--columns all applies to rows of levels: rows by %s have all columns", o.rows)
+	}
+	return nil
 }
 
 // change overrides the settings of the run with the given options.
