@@ -275,6 +275,13 @@ test-otlp:
 test-cluster:
 	go test -tags netns -run TestNamespaces -count 1 -timeout 30m -v ./internal/cluster
 
+CUTS ?= TestCuts
+
+## test-cluster-cuts: a table of cut links and killed processes, in CUTS_TABLE=FILE, too (as root; some minutes; CUTS=TestCuts/one for some)
+.PHONY: test-cluster-cuts
+test-cluster-cuts:
+	go test -tags netns -run '$(CUTS)' -count 1 -timeout 30m -parallel 4 -v ./internal/cluster
+
 ## test-tokenizers: token ids of 67 vocabularies, 100,000 random texts each, and speed (1.7 GB in .cache, half an hour)
 .PHONY: test-tokenizers
 test-tokenizers:

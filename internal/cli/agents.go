@@ -3,9 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -139,25 +137,7 @@ func (a *agents) identity() (*cluster.Identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	seed, err := os.ReadFile(path)
-	switch {
-	case err == nil:
-		identity, err := cluster.ReadIdentity(seed)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		return identity, nil
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, err
-	}
-	identity, err := cluster.NewIdentity()
-	if err != nil {
-		return nil, err
-	}
-	if seed, err = identity.Seed(); err != nil {
-		return nil, err
-	}
-	return identity, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, seed, 0o600))
+	return cluster.StoredIdentity(path)
 }
 
 // local starts NATS and agents on this machine.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -48,10 +47,10 @@ type agent struct {
 	info       agentInfo
 	control    *nats.Conn // for commands, clocks and heartbeats, which must not queue behind records
 	data       *nats.Conn
-	verifier   verifier
 	ctx        context.Context
 	cancel     context.CancelFunc
 	key        *Identity     // signs all messages of this agent
+	unseal     nkeys.KeyPair // decrypts commands
 	heartbeats atomic.Uint64 // number of heartbeats sent
 	inbox      string        // prefix for answers to heartbeats
 	contact    contact
@@ -59,20 +58,25 @@ type agent struct {
 	active      sync.WaitGroup // shares with undelivered records
 	lastRefusal string         // reason of the last refusal; used by answerCommand only
 
-	mu          sync.Mutex
-	run         string // current run; empty: none
+	mu sync.Mutex
+	assignment
+	abandonedAt time.Time // when the agent lost its coordinator; zero: not lost
+	stopping    bool      // the agent is stopping and accepts no work
+	lastHeard   time.Time
+	attempt     string              // current attempt at a level
+	shares      map[int]*localShare // of the current attempt, by number
+}
+
+// An assignment is an agent's work for a coordinator.
+type assignment struct {
+	run         string // empty: none
 	sealKey     string // key that the coordinator encrypts with
 	coordinator string // public key of the coordinator
 	seq         uint64 // of the last command
-	lastHeard   time.Time
 	runner      *run.Runner
-	runnerTask  *run.Task           // task that runner was opened for
-	runnerInUse bool                // a share is using runner
-	attempt     string              // current attempt at a level
-	shares      map[int]*localShare // of the current attempt, by number
-	progress    progressByShare     // finished work of shares to take over
-	abandonedAt time.Time           // when the agent lost its coordinator; zero: not lost
-	stopping    bool                // the agent is stopping and accepts no work
+	runnerTask  *run.Task       // task that runner was opened for
+	runnerInUse bool            // a share is using runner
+	progress    progressByShare // finished work of shares to take over
 }
 
 // coordinatorTimeout is how long an agent without load waits for a silent coordinator.
@@ -85,14 +89,14 @@ const DefaultOrphanTimeout = natsLimit
 // MinOrphanTimeout is the shortest OrphanTimeout. A coordinator is heard every five seconds.
 const MinOrphanTimeout = coordinatorTimeout / 2
 
-// onceTimeout is how long an agent with Once waits for a restarted coordinator. Kubernetes may
-// need this long to start a pod on another node, and the agent may have the only copy of
-// finished records.
+// onceTimeout is how long an agent with Once waits for a restarted coordinator. Kubernetes may need this long to start a
+// pod on another node, and the agent may have the only copy of finished records.
 const onceTimeout = 15 * time.Minute
 
 // RunAgent joins NATS and works for coordinators until ctx is done.
 func RunAgent(ctx context.Context, o AgentOptions) error {
 	a := &agent{AgentOptions: o}
+	a.OrphanTimeout = cmp.Or(o.OrphanTimeout, DefaultOrphanTimeout)
 	a.ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx)) // deliver finished records first
 	defer a.cancel()
 	unlock, err := lockSpool(o.Spool)
@@ -100,7 +104,7 @@ func RunAgent(ctx context.Context, o AgentOptions) error {
 		return err
 	}
 	defer unlock()
-	if a.key, err = spoolIdentity(o.Spool); err != nil {
+	if a.key, err = StoredIdentity(filepath.Join(o.Spool, "agent.nk")); err != nil {
 		return err
 	}
 	a.Access.Identity = a.key
@@ -137,8 +141,7 @@ func (a *agent) join(ctx context.Context) (err error) {
 	if a.data, err = a.Access.connect(); err != nil {
 		return err
 	}
-	a.verifier.trust = a.Trust
-	if a.verifier.key, err = nkeys.CreateCurveKeys(); err != nil {
+	if a.unseal, err = nkeys.CreateCurveKeys(); err != nil {
 		return err
 	}
 	host, err := os.Hostname()
@@ -146,10 +149,9 @@ func (a *agent) join(ctx context.Context) (err error) {
 		host = "unknown"
 	}
 	a.info = agentInfo{ID: nuid.Next(), Key: a.key.Public(), Name: a.Name, Host: host, CPUs: runtime.NumCPU(), Version: a.Version, Nonce: nuid.Next(), Boot: bootID()}
-	if a.info.SealKey, err = a.verifier.key.PublicKey(); err != nil {
+	if a.info.SealKey, err = a.unseal.PublicKey(); err != nil {
 		return err
 	}
-	a.verifier.agent = a.info.ID
 	for subject, answer := range map[string]func(*nats.Msg){
 		discoverSubject: a.answerDiscovery, a.info.orderSubject(): a.answerCommand, a.info.clockSubject(): answerClock, a.inbox + ".*": a.handleLease,
 	} {
@@ -157,12 +159,12 @@ func (a *agent) join(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return flush(context.WithoutCancel(ctx), a.control)
+	return flush(ctx, a.control)
 }
 
 // flush waits until NATS has received all messages, at most requestTimeout.
 func flush(ctx context.Context, nc *nats.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
 	return nc.FlushWithContext(ctx)
 }
@@ -187,7 +189,11 @@ func (a *agent) connect(ctx context.Context) (err error) {
 func (a *agent) shutdown(ctx context.Context) {
 	a.stopShares()
 	a.cancel()
-	a.announceStop(ctx)
+	a.mu.Lock()
+	if a.run != "" && a.publishHeartbeat(heartbeat{Stopped: true}) == nil { // the coordinator need not wait for more
+		_ = flush(ctx, a.control) // without this message the coordinator notices the silence
+	}
+	a.mu.Unlock()
 	a.active.Wait()
 	a.mu.Lock()
 	a.detach()
@@ -199,8 +205,7 @@ func (a *agent) shutdown(ctx context.Context) {
 // stopTimeout bounds how long a stopping agent delivers finished records.
 const stopTimeout = 5 * time.Second
 
-// stopShares ends the running shares and waits until their finished records are delivered.
-// Heartbeats continue meanwhile.
+// stopShares ends the running shares and waits until their finished records are delivered. Heartbeats continue meanwhile.
 func (a *agent) stopShares() {
 	a.mu.Lock()
 	a.stopping = true
@@ -223,20 +228,11 @@ func (a *agent) stopShares() {
 	}
 }
 
-// announceStop tells the coordinator not to wait for undelivered records or for the next
-// level.
-func (a *agent) announceStop(ctx context.Context) {
-	a.mu.Lock()
-	run := a.run
-	a.mu.Unlock()
-	if run != "" && a.publishHeartbeat(run, heartbeat{Stopped: true}) == nil {
-		_ = flush(context.WithoutCancel(ctx), a.control) // without this message the coordinator notices the silence
-	}
-}
+// The coordinator asks again if an answer does not arrive.
 
 // answerClock returns the current time.
 func answerClock(m *nats.Msg) {
-	_ = m.Respond(binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano()))) // the coordinator asks again
+	_ = m.Respond(binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano())))
 }
 
 // answerDiscovery returns the description of this agent.
@@ -245,36 +241,30 @@ func (a *agent) answerDiscovery(m *nats.Msg) {
 	about := a.info
 	about.Run = a.run
 	a.mu.Unlock()
-	text, err := json.Marshal(about)
-	if err == nil {
-		_ = a.key.respond(m, text) // the coordinator asks again
-	}
+	_ = a.key.send(a.control, m.Reply, "", about)
 }
 
 // answerCommand executes a command and answers with the status.
 func (a *agent) answerCommand(m *nats.Msg) {
-	s := a.execute(m.Data)
+	s := a.execute(m)
 	if s.Refused != a.lastRefusal && !s.Stale { // print repeated refusals once; stale commands are sent again
 		if a.lastRefusal = s.Refused; s.Refused != "" {
 			a.Say("Refused a command: " + s.Refused + ".")
 		}
 	}
-	text, err := json.Marshal(s)
-	if err == nil {
-		_ = a.key.respond(m, text) // the coordinator asks again
-	}
+	_ = a.key.send(a.control, m.Reply, "", s)
 }
 
 // execute checks a command and executes it.
-func (a *agent) execute(message []byte) status {
-	o, e, err := a.verifier.open(message)
+func (a *agent) execute(m *nats.Msg) status {
+	o, err := a.decrypt(m)
 	if err != nil {
 		return status{State: stateIdle, Refused: err.Error()}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.admit(o, e); err != nil {
-		return status{State: stateIdle, Refused: err.Error(), Stale: errors.Is(err, errStale), Deposed: a.run == o.Run && a.sealKey != e.SealKey, Free: a.run == ""}
+	if err := a.admit(o); err != nil {
+		return status{State: stateIdle, Refused: err.Error(), Stale: errors.Is(err, errStale), Deposed: a.run == o.Run && a.sealKey != o.sealKey, Free: a.run == ""}
 	}
 	a.seq, a.lastHeard = o.Seq, time.Now()
 	switch o.Kind {
@@ -294,7 +284,7 @@ func (a *agent) execute(message []byte) status {
 		if w == nil && (o.Kind == cmdStop || o.Kind == cmdStopSending) {
 			break // nothing to stop
 		}
-		if w == nil || w.execute(o) != nil {
+		if w == nil || !w.execute(o) {
 			return status{State: stateIdle, Refused: "unknown level or command"}
 		}
 	}
@@ -319,21 +309,10 @@ func (a *agent) shareOf(o *command) *localShare {
 	return a.shares[o.Share]
 }
 
-// busy reports whether a share is not completely sent. Shares that only deliver records do not
-// count.
-func (a *agent) busy() bool {
+// has reports whether a share is in one of the states.
+func (a *agent) has(states ...string) bool {
 	for _, w := range a.shares {
-		if s := w.status().State; s != stateEnded && s != stateFailed {
-			return true
-		}
-	}
-	return false
-}
-
-// sending reports whether a share is running. The coordinator may restart before it ends.
-func (a *agent) sending() bool {
-	for _, w := range a.shares {
-		if w.status().State == stateRunning {
+		if slices.Contains(states, w.status().State) {
 			return true
 		}
 	}
@@ -346,27 +325,22 @@ var (
 )
 
 // admit returns an error if the agent must not execute a command.
-func (a *agent) admit(o *command, e *envelope) error {
-	if !plainName.MatchString(o.Run) || !plainName.MatchString(o.Attempt) {
-		return errors.New("the command names no run")
-	}
-	if o.Kind == cmdAssign {
-		switch {
-		case a.stopping:
-			return errStopping
-		case o.Nonce != a.info.Nonce:
-			return errors.New("the command is a replay of an earlier one")
-		case a.run != "" && (a.run != o.Run || a.coordinator != e.From):
-			return errors.New("it works for another run")
-		}
-		if a.run == "" {
-			a.Say("Working for the coordinator " + e.From + ".")
-		}
-		a.run, a.sealKey, a.coordinator, a.seq, a.info.Nonce, a.abandonedAt = o.Run, e.SealKey, e.From, 0, nuid.Next(), time.Time{}
-		return nil
-	}
+func (a *agent) admit(o *command) error {
 	switch {
-	case a.run == "" || a.run != o.Run || a.sealKey != e.SealKey || a.coordinator != e.From:
+	case !plainName.MatchString(o.Run) || !plainName.MatchString(o.Attempt):
+		return errors.New("the command names no run")
+	case o.Kind == cmdAssign && a.stopping:
+		return errStopping
+	case o.Kind == cmdAssign && o.Nonce != a.info.Nonce:
+		return errors.New("the command is a replay of an earlier one")
+	case o.Kind == cmdAssign && a.run != "" && (a.run != o.Run || a.coordinator != o.from):
+		return errors.New("it works for another run")
+	case o.Kind == cmdAssign:
+		if a.run == "" {
+			a.Say("Working for the coordinator " + o.from + ".")
+		}
+		a.run, a.sealKey, a.coordinator, a.info.Nonce, a.abandonedAt = o.Run, o.sealKey, o.from, nuid.Next(), time.Time{}
+	case a.run == "" || a.run != o.Run || a.sealKey != o.sealKey || a.coordinator != o.from:
 		return errors.New("this agent works for another coordinator")
 	case o.Seq <= a.seq:
 		return errStale
@@ -374,12 +348,10 @@ func (a *agent) admit(o *command, e *envelope) error {
 	return nil
 }
 
-// plainName matches the names of runs and attempts, which are parts of subjects and of
-// directory names.
+// plainName matches the names of runs and attempts, which are parts of subjects and of directory names.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9-]*$`)
 
-// switchAttempt discards shares of other attempts at this run. Shares of other runs continue
-// to deliver their records.
+// switchAttempt discards shares of other attempts at this run. Shares of other runs continue to deliver their records.
 func (a *agent) switchAttempt(o *command) {
 	if a.attempt == o.Attempt {
 		return
@@ -392,8 +364,17 @@ func (a *agent) switchAttempt(o *command) {
 	a.shares, a.attempt = nil, ""
 }
 
-// finishRun leaves the run after the coordinator has ended it. No records of it are needed any
-// more.
+// discardUnstarted discards shares that did not start.
+func (a *agent) discardUnstarted() {
+	for id, w := range a.shares {
+		if s := w.status().State; s == statePreparing || s == stateReady {
+			w.discard()
+			delete(a.shares, id)
+		}
+	}
+}
+
+// finishRun leaves the run after the coordinator has ended it. No records of it are needed any more.
 func (a *agent) finishRun() {
 	for _, w := range a.shares {
 		w.discard()
@@ -412,15 +393,15 @@ func (a *agent) finishRun() {
 func (a *agent) detach() {
 	if a.runner != nil {
 		a.runner.Close()
-		a.runner = nil
 	}
-	a.run, a.sealKey, a.coordinator, a.seq, a.info.Nonce, a.progress = "", "", "", 0, nuid.Next(), nil
+	a.assignment, a.info.Nonce = assignment{runnerInUse: a.runnerInUse}, nuid.Next()
 }
 
 // tick sends heartbeats and abandons a silent coordinator.
 func (a *agent) tick() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	silence := time.Since(a.lastHeard)
 	switch {
 	case a.run == "":
 		if a.Once && !a.abandonedAt.IsZero() && time.Since(a.abandonedAt) > onceTimeout {
@@ -428,50 +409,30 @@ func (a *agent) tick() {
 			a.cancel()
 		}
 		return
-	case time.Since(a.lastHeard) > coordinatorTimeout && !a.sending():
+	case silence > coordinatorTimeout && !a.has(stateRunning): // the coordinator may restart before a share ends
 		a.abandonCoordinator()
 		return
-	case time.Since(a.lastHeard) > cmp.Or(a.OrphanTimeout, DefaultOrphanTimeout):
-		a.stopOrphans()
 	}
-	beats := []heartbeat{{}}
+	_ = a.publishHeartbeat(heartbeat{}) // the next heartbeat follows soon
 	for _, w := range a.shares {
-		beats = append(beats, w.heartbeat())
-	}
-	for _, b := range beats {
-		_ = a.publishHeartbeat(a.run, b) // the next heartbeat follows soon
-	}
-}
-
-// stopOrphans ends the running shares, because no coordinator can stop them any more. A coordinator that continues the
-// run gives the rest of the shares to its agents again.
-func (a *agent) stopOrphans() {
-	for _, w := range a.shares {
-		if w.status().State == stateRunning && w.orphaned.CompareAndSwap(false, true) {
-			a.Say(fmt.Sprintf("No coordinator was heard for %v: the load stops. Finished records are kept for %v.", cmp.Or(a.OrphanTimeout, DefaultOrphanTimeout), retention))
+		// No coordinator can stop an orphan any more. A coordinator that continues the run assigns the rest of the share
+		// again.
+		if silence > a.OrphanTimeout && w.status().State == stateRunning && w.orphaned.CompareAndSwap(false, true) {
+			a.Say(fmt.Sprintf("No coordinator was heard for %v: the load stops. Finished records are kept for %v.", a.OrphanTimeout, retention))
 			w.stopEarly()
 		}
+		_ = a.publishHeartbeat(w.heartbeat())
 	}
 }
 
-// publishHeartbeat numbers, signs and sends a heartbeat.
-func (a *agent) publishHeartbeat(run string, b heartbeat) error {
+// publishHeartbeat numbers, signs and sends a heartbeat. The caller holds a.mu.
+func (a *agent) publishHeartbeat(b heartbeat) error {
 	b.Agent, b.Seq = a.info.ID, a.heartbeats.Add(1)
-	text, err := json.Marshal(b)
-	if err != nil {
-		return err
-	}
-	m := nats.NewMsg(heartbeatSubject(run, a.info.Key))
-	m.Reply = a.inbox + "." + a.contact.stamp()
-	m.Data = text
-	if err := a.key.sign(m); err != nil {
-		return err
-	}
-	return a.control.PublishMsg(m)
+	return a.key.send(a.control, heartbeatSubject(a.run, a.info.Key), fmt.Sprint(a.inbox, ".", a.contact.now()), b)
 }
 
-// abandonCoordinator leaves a coordinator that is gone. Finished records are still delivered,
-// because the coordinator may restart.
+// abandonCoordinator leaves a coordinator that is gone. Finished records are still delivered, because the coordinator may
+// restart.
 func (a *agent) abandonCoordinator() {
 	a.Say("The coordinator does not answer. " + map[bool]string{false: "Waiting for the next one.", true: fmt.Sprintf("Waiting %v for it to restart.", onceTimeout)}[a.Once])
 	a.discardUnstarted()
@@ -479,13 +440,10 @@ func (a *agent) abandonCoordinator() {
 	a.abandonedAt = time.Now()
 }
 
-// drainOldSpools delivers finished records that an earlier process left in the spool when it
-// was killed. Records older than the retention time are deleted.
+// drainOldSpools delivers finished records that an earlier process left in the spool when it was killed. Records older
+// than the retention time are deleted.
 func (a *agent) drainOldSpools() {
-	entries, err := os.ReadDir(a.Spool)
-	if err != nil {
-		return
-	}
+	entries, _ := os.ReadDir(a.Spool) // the next start tries again
 	for _, entry := range entries {
 		s, err := openSpool(filepath.Join(a.Spool, entry.Name()))
 		if err != nil {
@@ -514,11 +472,10 @@ func (a *agent) drain(s *spool) {
 	if err == nil {
 		err = up.sendFinal(a.ctx, finalMessage{Died: true})
 	}
-	switch {
-	case err == nil:
+	if err == nil {
 		a.Say("Delivered the records that an earlier agent left in " + s.dir + ".")
-	case !errors.Is(err, errUnwanted):
-		return // the next start tries again
 	}
-	_ = s.remove() // a second delivery would change nothing
+	if err == nil || errors.Is(err, errUnwanted) {
+		_ = s.remove() // a second delivery would change nothing
+	}
 }

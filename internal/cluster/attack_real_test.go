@@ -10,6 +10,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -145,6 +146,29 @@ func TestRealStrangersStayOut(t *testing.T) {
 	known = key
 	if again, err := join(spool, func(a *cluster.Access) { a.Token = "" }); err != nil || again != key {
 		t.Errorf("a key that was admitted before: %v", err)
+	}
+}
+
+// TestRealStrangersAreLimited checks that of many connections without a key only the newest 64 stay, and that
+// an agent joins meanwhile.
+func TestRealStrangersAreLimited(t *testing.T) {
+	p, s := embedded(t, nil)
+	address, _, _ := strings.Cut(strings.TrimPrefix(s.URL(), "tls://"), "#")
+	var open atomic.Int32
+	for range 400 {
+		c, err := net.Dial("tcp", address)
+		must(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		open.Add(1)
+		go func() {
+			_, _ = io.Copy(io.Discard, c) // until the server disconnects
+			open.Add(-1)
+		}()
+	}
+	p.join(t, "agent", nil)
+	eventually(t.Context(), func() bool { return open.Load() <= 64 })
+	if n := open.Load(); n != 64 { // without the limit, NATS disconnects all of them after its timeout
+		t.Errorf("%d connections stay", n)
 	}
 }
 

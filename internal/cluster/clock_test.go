@@ -29,7 +29,7 @@ func TestClockBoundIsTrue(t *testing.T) {
 			there := way/2 + time.Duration(rng.ExpFloat64()*float64(way))
 			back := way/2 + time.Duration(rng.ExpFloat64()*float64(way))
 			told := now.Add(there)
-			c.add(reading{sent: now, received: told.Add(back), agent: told.Add(truth(told))})
+			c.add(now, told.Add(back), told.Add(truth(told)))
 			now = now.Add(time.Duration(rng.Int64N(int64(2 * time.Second)))).Add(there + back)
 			offset, bound := c.now(now)
 			if off := (offset - truth(now)).Abs(); off > bound+time.Microsecond {
@@ -46,7 +46,7 @@ func TestClockBoundIsTrue(t *testing.T) {
 // coordinator's times.
 func TestRecordsAreMovedToOneClock(t *testing.T) {
 	m := &member{agentInfo: agentInfo{Name: "a"}, clock: clock{offset: 7 * time.Second, bound: time.Millisecond, at: time.Now()}}
-	s := &share{member: m, offset: 7*time.Second - 3*time.Millisecond} // estimated at the start
+	s := &share{member: m, shareState: shareState{Offset: 7*time.Second - 3*time.Millisecond}} // estimated at the start
 	r := tacho.NewRecord(0, &tacho.Request{}, time.Second)
 	r.Slot, r.Sent, r.End = time.Second+4*time.Millisecond, time.Second+5*time.Millisecond, 2*time.Second
 	r.Events = tacho.Events{{At: 1500 * time.Millisecond}}

@@ -1,13 +1,11 @@
-// Package cluster runs one plan on many machines over NATS. A coordinator assigns each agent a
-// share of a level. All shares follow one schedule and start at the same instant. Agents
-// send their records in batches until the coordinator acknowledges them, and the coordinator
-// stores them like the records of one machine.
+// Package cluster runs one plan on many machines over NATS. A coordinator assigns each agent a share of a level. All
+// shares follow one schedule and start at the same instant. Agents send their records in batches until the coordinator
+// acknowledges them, and the coordinator stores them like the records of one machine.
 //
-// The coordinator implements run.Agents (coordinator.go, drive.go). It keeps the received records
-// of the level in a journal (journal.go, levelstate.go). An agent
-// executes commands (agent.go, localshare.go) and sends its records from a spool on disk
-// (spool.go, uplink.go). Commands are signed and encrypted (trust.go). Clock offsets are
-// measured throughout the run (clock.go, clocksync.go).
+// The coordinator implements run.Agents (coordinator.go, drive.go, takeover.go). It keeps the received records of the
+// level in a journal (journal.go, levelstate.go). An agent executes commands (agent.go, localshare.go) and sends its
+// records from a spool on disk (spool.go, uplink.go). Messages are signed (trust.go). Clock offsets are measured
+// throughout the run (clock.go).
 package cluster
 
 import (
@@ -20,11 +18,10 @@ import (
 	"github.com/tacho-bench/tacho/session"
 )
 
-// NATS subjects. The coordinator sends commands and queries, and agents answer them. Agents
-// publish heartbeats and batches of records.
-const (
-	discoverSubject = "tacho.roll" // asks which agents are available
-)
+// NATS subjects. The coordinator sends commands and queries, and agents answer them. Agents publish heartbeats and
+// batches of records.
+
+const discoverSubject = "tacho.roll" // asks which agents are available
 
 func (h *agentInfo) subject() string          { return "tacho.agent." + h.Key + "." + h.ID }
 func (h *agentInfo) orderSubject() string     { return h.subject() + ".order" }
@@ -34,27 +31,18 @@ func leaderSubject(run string) string         { return "tacho.run." + run + ".le
 func recordsSubject(run string) string        { return "tacho.run." + run + ".records" }
 func inboxPrefix(key string) string           { return "_INBOX_" + key }
 
-// recordSubject contains the agent's key, so that permissions can restrict an agent to its own
-// subjects.
+// recordSubject contains the agent's key, so that permissions can restrict an agent to its own subjects.
 func recordSubject(run, try, key string, share int) string {
 	return fmt.Sprintf("%s.%s.%s.%d", recordsSubject(run), try, key, share)
 }
 
-// retention is how long undelivered records are kept in the spool of an agent.
-const retention = 24 * time.Hour
-
-// Headers of batches. The records of a share are one stream of bytes, one line per record.
-// Batches may split lines. The offset identifies a batch that arrives twice.
+// Headers of batches. The records of a share are one stream of bytes, one line per record. Batches may split lines. The
+// offset identifies a batch that arrives twice.
 const (
 	offsetHeader = "Tacho-Offset" // offset of the first byte in the stream
 	endHeader    = "Tacho-End"    // marks the end of the stream; the body is a finalMessage
 	leaderHeader = "Tacho-Leader" // the coordinator that may acknowledge the batch; empty: any of the run
 )
-
-// A discovery asks which agents are available.
-type discovery struct {
-	Run string `json:"run"`
-}
 
 // An agentInfo describes an agent.
 type agentInfo struct {
@@ -101,6 +89,8 @@ type command struct {
 	Skip    []uint64          `json:"skip,omitempty"`  // of cmdProgress: sessions that finished or started
 	Partial []session.Partial `json:"begun,omitempty"` // of cmdProgress: finished turns of unfinished sessions
 	Elapsed time.Duration     `json:"now,omitempty"`   // of cmdProgress: time since the start of the level
+
+	from, sealKey string // the coordinator's public keys, from the headers
 }
 
 // The states of an agent's share.
@@ -126,15 +116,13 @@ type status struct {
 
 // A heartbeat reports the progress of a share, several times a second.
 type heartbeat struct {
-	Agent      string      `json:"agent"`
-	Seq        uint64      `json:"seq"`           // increases with every heartbeat
-	Attempt    string      `json:"try,omitempty"` // empty: no level is running
-	Share      int         `json:"share"`
-	Totals     live.Totals `json:"totals"`         // since the level began
-	Tick       live.Tick   `json:"tick"`           // since the last heartbeat
-	Pending    int64       `json:"waiting"`        // bytes of records that are not yet delivered
-	SpoolError string      `json:"full,omitempty"` // why records wait in memory
-	Stopped    bool        `json:"left,omitempty"` // the agent was stopped and delivers no more records
+	Agent   string      `json:"agent"`
+	Seq     uint64      `json:"seq"`           // increases with every heartbeat
+	Attempt string      `json:"try,omitempty"` // empty: no level is running
+	Share   int         `json:"share"`
+	Totals  live.Totals `json:"totals"`         // since the level began
+	Tick    live.Tick   `json:"tick"`           // since the last heartbeat
+	Stopped bool        `json:"left,omitempty"` // the agent was stopped and delivers no more records
 }
 
 // A lease is the coordinator's answer to a heartbeat.
@@ -160,4 +148,5 @@ type finalMessage struct {
 const (
 	heartbeatInterval = 250 * time.Millisecond
 	requestTimeout    = 2 * time.Second
+	retention         = 24 * time.Hour // of undelivered records in the spool of an agent
 )

@@ -1,15 +1,15 @@
 package cluster
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
+	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -42,38 +42,18 @@ type dialer func(network, address string) (net.Conn, error)
 func (d dialer) Dial(network, address string) (net.Conn, error) { return d(network, address) }
 
 // Authenticated reports whether the client presents credentials to NATS.
-func (a *Access) Authenticated() bool {
-	return a.Creds != "" || a.NKey != "" || a.Token != "" || a.Cert != ""
-}
+func (a *Access) Authenticated() bool { return cmp.Or(a.Creds, a.NKey, a.Token, a.Cert) != "" }
 
 // errNoServer means that no NATS server is listening, possibly not yet.
 var errNoServer = errors.New("no NATS server answers")
 
-// redacted returns the address without passwords.
-func (a *Access) redacted() string {
-	var all []string
-	for text := range strings.SplitSeq(a.URL, ",") {
-		if u, err := url.Parse(strings.TrimSpace(text)); err == nil && u.User != nil {
-			u.User = nil // may contain a secret
-			text = u.String()
-		}
-		all = append(all, text)
-	}
-	return strings.Join(all, ",")
-}
+var (
+	userInfo = regexp.MustCompile(`//[^/,]*@`)
+	schemes  = regexp.MustCompile(`[A-Za-z0-9+.-]*://`)
+)
 
-// credentials names what the client presents to NATS.
-func (a *Access) credentials() string {
-	switch {
-	case a.Creds != "":
-		return "the credentials of " + a.Creds
-	case a.NKey != "":
-		return "the nkey of " + a.NKey
-	case a.Token != "":
-		return "this token"
-	}
-	return "the certificate of " + a.Cert
-}
+// redacted returns the address without passwords.
+func (a *Access) redacted() string { return userInfo.ReplaceAllString(a.URL, "//") }
 
 // connectTimeout bounds one attempt to connect.
 const connectTimeout = 5 * time.Second
@@ -99,13 +79,18 @@ func (a *Access) connect() (*nats.Conn, error) {
 	case a.Token != "":
 		options = append(options, nats.Token(a.Token))
 	}
-	plain, pins, err := a.pins()
+	plain, pin, err := a.pin()
 	if err != nil {
 		return nil, err
 	}
+	for _, scheme := range schemes.FindAllString(plain, -1) {
+		if !slices.Contains([]string{"nats://", "tls://", "ws://", "wss://"}, scheme) {
+			return nil, fmt.Errorf("%s is not an address of a NATS server: write nats://host:4222, or tls://host:4222", a.redacted())
+		}
+	}
 	switch {
-	case len(pins) > 0: // embedded server of a coordinator
-		options = append(options, nats.Secure(pinned(pins)), nats.TLSHandshakeFirst(), nats.CustomInboxPrefix(inboxPrefix(a.Identity.Public())),
+	case pin != "": // embedded server of a coordinator
+		options = append(options, nats.Secure(pinned(pin)), nats.TLSHandshakeFirst(), nats.CustomInboxPrefix(inboxPrefix(a.Identity.Public())),
 			nats.Nkey(a.Identity.Public(), a.Identity.pair.Sign))
 	case a.CA != "" || a.Cert != "":
 		c, err := a.tls()
@@ -117,37 +102,23 @@ func (a *Access) connect() (*nats.Conn, error) {
 	if a.Dial != nil {
 		options = append(options, nats.SetCustomDialer(dialer(a.Dial)))
 	}
-	if err := a.checkScheme(); err != nil {
-		return nil, err
-	}
 	nc, err := nats.Connect(plain, options...)
 	var dial *net.OpError
 	switch {
 	case errors.Is(err, errPin):
-		return nil, fmt.Errorf("join NATS at %s: %w: another program listens there, or the coordinator has a new key; copy the address that it prints", a.redacted(), err)
+		err = fmt.Errorf("join NATS at %s: %w: another program listens there, or the coordinator has a new key; copy the address that it prints", a.redacted(), err)
 	case errors.Is(err, nats.ErrNoServers), errors.As(err, &dial) && dial.Op == "dial":
-		return nil, fmt.Errorf("%w at %s: check that it runs and that the address is right", errNoServer, a.redacted())
+		err = fmt.Errorf("%w at %s: check that it runs and that the address is right", errNoServer, a.redacted())
 	case errors.Is(err, nats.ErrAuthorization) && a.Authenticated():
-		return nil, fmt.Errorf("NATS rejects %s: check that the server at %s accepts it", a.credentials(), a.redacted())
+		err = fmt.Errorf("NATS rejects %s: check that the server at %s accepts it", cmp.Or(a.Creds, a.NKey, a.Cert, "this token"), a.redacted())
 	case errors.Is(err, nats.ErrAuthorization):
-		return nil, errors.New("NATS requires credentials: add --creds, --nkey or --token (for bench: --nats-creds, --nats-nkey or --nats-token)")
+		err = errors.New("NATS requires credentials: add --creds, --nkey or --token (for bench: --nats-creds, --nats-nkey or --nats-token)")
 	case err != nil && (a.CA != "" || a.Cert != ""):
-		return nil, fmt.Errorf("join NATS with TLS: %w: check --ca-cert, --cert and --key (for bench: --nats-ca-cert, --nats-cert and --nats-key)", err)
+		err = fmt.Errorf("join NATS with TLS: %w: check --ca-cert, --cert and --key (for bench: --nats-ca-cert, --nats-cert and --nats-key)", err)
 	case err != nil:
-		return nil, fmt.Errorf("join NATS at %s: %w: check that a NATS server listens there", a.redacted(), err)
+		err = fmt.Errorf("join NATS at %s: %w: check that a NATS server listens there", a.redacted(), err)
 	}
-	return nc, nil
-}
-
-// checkScheme returns an error for addresses with a scheme that NATS does not support.
-func (a *Access) checkScheme() error {
-	for text := range strings.SplitSeq(a.redacted(), ",") {
-		scheme, _, has := strings.Cut(strings.TrimSpace(text), "://")
-		if has && !slices.Contains([]string{"nats", "tls", "ws", "wss"}, scheme) {
-			return fmt.Errorf("%s is not an address of a NATS server: write nats://host:4222, or tls://host:4222", text)
-		}
-	}
-	return nil
+	return nc, err
 }
 
 func (a *Access) tls() (*tls.Config, error) {

@@ -48,9 +48,9 @@ type Coordinator struct {
 	deposed atomic.Bool // another coordinator continues the run
 	cancel  context.CancelFunc
 
-	silent      string      // why no agent can be heard; empty: agents can be heard
-	silentSince time.Time   // when the coordinator noticed that
-	resumeState *levelState // of the level that an earlier coordinator left unfinished, or nil
+	silent      string     // why no agent can be heard; empty: agents can be heard
+	silentSince time.Time  // when the coordinator noticed that
+	resumeState levelState // of the level that an earlier coordinator left unfinished; Attempt is empty if there is none
 
 	mu     sync.Mutex
 	agents []*member // in the order of their shares
@@ -74,15 +74,17 @@ type member struct {
 	lost       atomic.Bool       // lost for the run
 }
 
+func newMember(h agentInfo) *member {
+	now := time.Now()
+	return &member{agentInfo: h, heard: now, lastHeard: now, clock: clock{same: h.Boot != "" && h.Boot == bootID()}, heartbeats: map[int]heartbeat{}}
+}
+
 // New returns a coordinator. It recruits agents when the first level is due.
 func New(o Options) (*Coordinator, error) {
-	c := &Coordinator{Options: o, cancel: func() {}}
+	s, err := newSealer(o.Identity)
+	c := &Coordinator{Options: o, sealer: s, cancel: func() {}}
 	c.Run = cmp.Or(o.Run, nuid.Next())
-	var err error
-	if c.sealer, err = newSealer(o.Identity); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, err
 }
 
 // Close ends the run and releases the agents.
@@ -134,12 +136,11 @@ func (c *Coordinator) assemble(ctx context.Context) (err error) {
 	if err := c.claimRun(ctx); err != nil {
 		return err
 	}
-	var last *levelState
-	if c.journal, last, err = openJournal(c.Journal); err != nil {
+	if c.journal, c.resumeState, err = openJournal(c.Journal); err != nil {
 		return err
 	}
-	if c.Resume {
-		c.resumeState = last
+	if !c.Resume {
+		c.resumeState = levelState{}
 	}
 	if _, err := c.control.Subscribe(heartbeatSubject(c.Run, "*"), c.handleHeartbeat); err != nil {
 		return err
@@ -151,17 +152,15 @@ func (c *Coordinator) assemble(ctx context.Context) (err error) {
 	background, over := context.WithCancel(context.WithoutCancel(ctx))
 	c.cancel = over
 	go c.monitorAgents(background) // agents that wait for others abandon a silent coordinator
-	if err := c.recruitInitial(ctx); err != nil {
-		return err
-	}
+	err = c.recruitInitial(ctx)
 	c.each(c.members(), func(m *member) { c.measureClock(ctx, m, initialReadings) })
-	return nil
+	return err
 }
 
-// recruitInitial waits for agents before the first level. A resumed run waits only shortly,
-// because some agents may have died.
+// recruitInitial waits for agents before the first level. A resumed run waits only shortly, because some agents may have
+// died.
 func (c *Coordinator) recruitInitial(ctx context.Context) error {
-	if c.resumeState == nil {
+	if c.resumeState.Attempt == "" {
 		return c.recruit(ctx)
 	}
 	short, cancel := context.WithTimeout(ctx, c.Timeout)
@@ -200,25 +199,23 @@ const discoveryTimeout = 200 * time.Millisecond
 func (c *Coordinator) recruit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Wait)
 	defer cancel()
-	said, why := false, ""
-	for {
+	why, said := "", false
+	for ; ; pause(ctx, discoveryTimeout) {
 		there := c.discover(ctx)
 		if now := c.assignAgents(ctx, there); now != "" && (ctx.Err() == nil || why == "") { // an interrupted call has no new reasons
 			why = now
 		}
-		if len(c.agents) == c.Agents {
+		switch err := context.Cause(ctx); {
+		case len(c.agents) == c.Agents:
 			c.nameAgents()
 			return nil
-		}
-		if !said && ctx.Err() == nil {
+		case errors.Is(err, context.DeadlineExceeded):
+			return fmt.Errorf("%d of %s joined within %v%s: start more (tacho agent --join ...) or lower --agents", len(c.agents), plural(c.Agents, "agent"), c.Wait, why)
+		case err != nil:
+			return err
+		case !said:
 			said = true
 			c.Say(fmt.Sprintf("Waiting up to %v for %s; %d joined%s.", c.Wait, plural(c.Agents, "agent"), len(c.agents), why))
-		}
-		if pause(ctx, discoveryTimeout); ctx.Err() != nil {
-			if err := context.Cause(ctx); !errors.Is(err, context.DeadlineExceeded) {
-				return err
-			}
-			return fmt.Errorf("%d of %s joined within %v%s: start more (tacho agent --join ...) or lower --agents", len(c.agents), plural(c.Agents, "agent"), c.Wait, why)
 		}
 	}
 }
@@ -239,22 +236,19 @@ func (c *Coordinator) discover(ctx context.Context) (there []agentInfo) {
 		return nil
 	}
 	defer func() { _ = sub.Unsubscribe() }()
-	text, err := json.Marshal(discovery{c.Run})
-	if err != nil || c.control.PublishRequest(discoverSubject, inbox, text) != nil {
-		return nil
-	}
+	err = c.control.PublishRequest(discoverSubject, inbox, nil)
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
-	for {
-		m, err := sub.NextMsgWithContext(ctx)
-		if err != nil {
+	for err == nil {
+		var m *nats.Msg
+		if m, err = sub.NextMsgWithContext(ctx); err != nil {
 			break
 		}
 		var h agentInfo
-		if json.Unmarshal(m.Data, &h) == nil && h.ID != "" && !strings.ContainsAny(h.ID, ".*> ") && signedBy(h.Key, m.Subject, m.Header, m.Data) {
+		if json.Unmarshal(m.Data, &h) == nil && h.ID != "" && !strings.ContainsAny(h.ID, ".*> ") && signedBy(h.Key, m) {
 			there = append(there, h)
 		}
-		if len(there) >= c.Agents && len(c.agents) == 0 && c.resumeState == nil {
+		if len(there) >= c.Agents && len(c.agents) == 0 && c.resumeState.Attempt == "" {
 			break
 		}
 	}
@@ -267,31 +261,28 @@ func (c *Coordinator) discover(ctx context.Context) (there []agentInfo) {
 // assignAgents assigns available agents to this run and returns why it rejected others.
 func (c *Coordinator) assignAgents(ctx context.Context, there []agentInfo) string {
 	var why []string
+	reject := func(format string, args ...any) { why = append(why, fmt.Sprintf(format, args...)) }
 	for _, h := range there {
-		if len(c.agents) == c.Agents {
-			break
-		}
-		if slices.ContainsFunc(c.agents, func(m *member) bool { return m.ID == h.ID }) {
-			continue
-		}
 		switch {
+		case len(c.agents) == c.Agents || slices.ContainsFunc(c.agents, func(m *member) bool { return m.ID == h.ID }):
+			continue
 		case !c.Trusts(h.Key):
-			why = append(why, fmt.Sprintf("%s has the key %s, which this coordinator does not trust: --trust-agent %[2]s trusts it", h.Name, h.Key))
+			reject("%s has the key %s, which this coordinator does not trust: --trust-agent %[2]s trusts it", h.Name, h.Key)
 			continue
 		case h.Run != "" && h.Run != c.Run:
-			why = append(why, h.Name+" works for another coordinator")
+			reject("%s works for another coordinator", h.Name)
 			continue
 		case h.Version != c.Version:
-			why = append(why, fmt.Sprintf("%s is tacho %s, and this is %s", h.Name, h.Version, c.Version))
+			reject("%s is tacho %s, and this is %s", h.Name, h.Version, c.Version)
 			continue
 		}
-		m := &member{agentInfo: h, heard: time.Now(), lastHeard: time.Now(), clock: clock{same: h.Boot != "" && h.Boot == bootID()}}
-		s, err := c.send(ctx, m, &command{Kind: cmdAssign, Nonce: h.Nonce, Attempt: c.resumeState.attempt()})
+		m := newMember(h)
+		s, err := c.send(ctx, m, &command{Kind: cmdAssign, Nonce: h.Nonce, Attempt: c.resumeState.Attempt})
 		switch {
 		case err != nil:
-			why = append(why, fmt.Sprintf("%s does not answer", h.Name))
+			reject("%s does not answer", h.Name)
 		case s.Refused != "":
-			why = append(why, fmt.Sprintf("%s refuses: %s", h.Name, s.Refused))
+			reject("%s refuses: %s", h.Name, s.Refused)
 		default:
 			c.mu.Lock()
 			c.agents = append(c.agents, m)
@@ -321,35 +312,26 @@ func (c *Coordinator) nameAgents() {
 	}
 }
 
-// send sends a command and returns the agent's answer.
+// send sends a command and returns the agent's answer. A command of another goroutine with a later number may arrive
+// earlier, which makes this one stale.
 func (c *Coordinator) send(ctx context.Context, m *member, o *command) (s status, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	for {
-		if s, err = c.sendOnce(ctx, m, o); err != nil || !s.Stale {
-			return s, err
+	for s.Stale = true; err == nil && s.Stale; {
+		o.Run, o.Seq, s = c.Run, c.seq.Add(1), status{}
+		var order, answer *nats.Msg
+		if order, err = c.sealer.seal(&m.agentInfo, o); err == nil {
+			answer, err = c.control.RequestMsgWithContext(ctx, order)
 		}
-	}
-}
-
-// sendOnce sends a command with the next sequence number. A command of another goroutine with
-// a later number may arrive earlier, which makes this one stale.
-func (c *Coordinator) sendOnce(ctx context.Context, m *member, o *command) (s status, err error) {
-	o.Run, o.Seq = c.Run, c.seq.Add(1)
-	text, err := c.sealer.seal(m.ID, m.SealKey, o)
-	if err != nil {
-		return s, err
-	}
-	answer, err := c.control.RequestWithContext(ctx, m.orderSubject(), text)
-	if err != nil {
-		return s, err
-	}
-	if !signedBy(m.Key, answer.Subject, answer.Header, answer.Data) {
-		return s, errors.New("the agent did not sign its answer")
-	}
-	err = json.Unmarshal(answer.Data, &s)
-	if s.Deposed {
-		c.deposed.Store(true)
+		if err == nil && !signedBy(m.Key, answer) {
+			err = errors.New("the agent did not sign its answer")
+		}
+		if err == nil {
+			err = json.Unmarshal(answer.Data, &s)
+		}
+		if s.Deposed {
+			c.deposed.Store(true)
+		}
 	}
 	return s, err
 }
@@ -361,7 +343,7 @@ func (c *Coordinator) handleHeartbeat(msg *nats.Msg) {
 		return
 	}
 	for _, m := range c.members() {
-		if m.ID != b.Agent || !signedBy(m.Key, msg.Subject, msg.Header, msg.Data) || !m.add(&b) {
+		if m.ID != b.Agent || !signedBy(m.Key, msg) || !m.add(&b) {
 			continue
 		}
 		answer, err := json.Marshal(lease{Lost: m.lost.Load()})
@@ -380,9 +362,6 @@ func (m *member) add(b *heartbeat) bool {
 	}
 	m.lastSeq, m.heard = b.Seq, time.Now()
 	m.beat, m.lastHeard, m.stopped = m.heard, m.heard, m.stopped || b.Stopped
-	if m.heartbeats == nil {
-		m.heartbeats = map[int]heartbeat{}
-	}
 	if b.Attempt != "" && (b.Share >= 0 && b.Share < maxShares) {
 		m.heartbeats[b.Share] = *b
 	}
@@ -413,8 +392,7 @@ func (m *member) hasStopped() bool {
 
 // refused makes an error of an agent's refusal.
 func (m *member) refused(s status) error {
-	text := cmp.Or(s.Refused, s.Error)
-	err := fmt.Errorf("agent %s (%s): %s", m.Name, m.Host, text)
+	err := fmt.Errorf("agent %s (%s): %s", m.Name, m.Host, cmp.Or(s.Refused, s.Error))
 	if s.Usage {
 		return &run.UsageError{Err: err}
 	}

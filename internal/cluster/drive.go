@@ -67,40 +67,43 @@ func (c *Coordinator) prepare(ctx context.Context, t *run.Task) error {
 	}
 	c.level = l
 	if err := c.prepareAll(ctx, l); err != nil {
-		c.stopAll(context.WithoutCancel(ctx), l)
+		short, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Timeout)
+		defer cancel()
+		c.tellAll(short, l, cmdStop).Wait()
 		return err
 	}
 	return nil
 }
 
-// availableAgents returns the agents that are still alive. New agents may replace lost ones;
-// without replacements the level has fewer agents.
+// availableAgents returns the agents that are still alive. New agents may replace lost ones; without replacements the
+// level has fewer agents.
 func (c *Coordinator) availableAgents(ctx context.Context, l *levelRun) ([]*member, error) {
 	c.mu.Lock()
-	before := len(c.agents)
 	c.agents = slices.DeleteFunc(c.agents, func(m *member) bool { return m.lost.Load() || m.hasStopped() })
 	left := len(c.agents)
 	c.mu.Unlock()
-	if left < before || left < c.Agents {
-		short, cancel := context.WithTimeout(ctx, c.Timeout)
-		err := c.recruit(short)
-		cancel()
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		all := c.members()
-		if len(all) == 0 {
-			return nil, err
-		}
-		if err != nil {
-			l.reasons = append(l.reasons, metric.Reason{
-				Code: "fewer-agents", Severity: metric.Degraded,
-				Text: fmt.Sprintf("only %d of %d agents were left for this level, so each sent more: start replacements for the lost agents", len(all), c.Agents),
-			})
-		}
-		c.each(all, func(m *member) { c.measureClock(ctx, m, initialReadings) })
+	if left == c.Agents {
+		return c.members(), nil
 	}
-	return c.members(), nil
+	short, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	err := c.recruit(short)
+	all := c.members()
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case len(all) == 0:
+		return nil, err
+	case err != nil:
+		l.degraded("fewer-agents", "only %d of %d agents were left for this level, so each sent more: start replacements for the lost agents", len(all), c.Agents)
+	}
+	c.each(all, func(m *member) { c.measureClock(ctx, m, initialReadings) })
+	return all, nil
+}
+
+// degraded adds a reason for the verdict.
+func (l *levelRun) degraded(code, format string, args ...any) {
+	l.reasons = append(l.reasons, metric.Reason{Code: code, Severity: metric.Degraded, Text: fmt.Sprintf(format, args...)})
 }
 
 // prepareAll prepares the shares of all agents.
@@ -111,27 +114,23 @@ func (c *Coordinator) prepareAll(ctx context.Context, l *levelRun) error {
 	var g sync.WaitGroup
 	for i, s := range l.shares {
 		g.Go(func() {
-			failed[i] = c.awaitReady(ctx, s, s.prepareCommand(l))
-			if failed[i] != nil {
+			if failed[i] = c.awaitReady(ctx, s, s.prepareCommand(l)); failed[i] != nil {
 				cancel() // one failure fails the level
 			}
 		})
 	}
 	g.Wait()
-	var all []error
+	canceled := ctx.Err()
 	for i, err := range failed {
 		if errors.Is(err, errAgentLost) {
 			l.shares[i].member.lost.Store(true)
 			c.Say(fmt.Sprintf("The level starts without an agent: %v.", err))
 		}
-		if err != nil && !errors.Is(err, context.Canceled) {
-			all = append(all, err)
+		if errors.Is(err, context.Canceled) {
+			failed[i] = nil
 		}
 	}
-	if len(all) == 0 && ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return errors.Join(all...)
+	return cmp.Or(errors.Join(failed...), canceled)
 }
 
 // errAgentLost means that an agent died or stopped before its share was ready.
@@ -189,7 +188,7 @@ func (c *Coordinator) Drive(ctx context.Context, d *run.Drive) ([]metric.Agent, 
 	var agents []metric.Agent
 	for _, s := range l.shares {
 		agents = append(agents, s.report(l))
-		l.reasons = append(l.reasons, s.reasons(l)...)
+		l.explain(s)
 	}
 	return agents, unique(l.reasons), err
 }
@@ -204,9 +203,7 @@ func (c *Coordinator) startAll(ctx context.Context, l *levelRun) {
 	}
 	l.epoch = time.Now().Add(ahead)
 	for _, s := range l.shares {
-		s.offset, _ = s.member.offset()
-	}
-	for _, s := range l.shares {
+		s.Offset, _ = s.member.offset()
 		go c.startShare(ctx, l, s)
 	}
 	c.saveLevelState(l)
@@ -214,7 +211,7 @@ func (c *Coordinator) startAll(ctx context.Context, l *levelRun) {
 
 // startShare starts a share at the epoch of the level, which may be in the past.
 func (c *Coordinator) startShare(ctx context.Context, l *levelRun, s *share) {
-	now, heard := c.sendUntilHeard(ctx, s.member, command{Kind: cmdStart, Attempt: l.attempt, Share: s.id, Start: l.epoch.Add(s.offset).UnixNano()})
+	now, heard := c.sendUntilHeard(ctx, s.member, command{Kind: cmdStart, Attempt: l.attempt, Share: s.id, Start: l.epoch.Add(s.Offset).UnixNano()})
 	s.rejected.Store(heard && now.Refused != "")
 }
 
@@ -230,14 +227,13 @@ func (c *Coordinator) sendUntilHeard(ctx context.Context, m *member, o command) 
 	return now, false
 }
 
-func (c *Coordinator) stopAll(ctx context.Context, l *levelRun) {
-	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
-	defer cancel()
-	var g sync.WaitGroup
+// tellAll sends a command for all shares.
+func (c *Coordinator) tellAll(ctx context.Context, l *levelRun, kind string) *sync.WaitGroup {
+	g := &sync.WaitGroup{}
 	for _, s := range l.shares {
-		g.Go(func() { c.sendUntilHeard(ctx, s.member, command{Kind: cmdStop, Attempt: l.attempt, Share: s.id}) })
+		g.Go(func() { c.sendUntilHeard(ctx, s.member, command{Kind: kind, Attempt: l.attempt, Share: s.id}) })
 	}
-	g.Wait()
+	return g
 }
 
 // collect receives records until every share is complete or lost.
@@ -255,7 +251,7 @@ func (c *Coordinator) collect(ctx context.Context, l *levelRun, d *run.Drive) er
 		case m := <-c.batches:
 			if err := c.handleBatch(l, m, d); err != nil && failed == nil {
 				failed = err
-				go c.stopAll(stopping, l)
+				c.tellAll(stopping, l, cmdStop)
 			}
 		case <-tick.C:
 			if err := c.check(ctx, l, d); err != nil {
@@ -265,12 +261,10 @@ func (c *Coordinator) collect(ctx context.Context, l *levelRun, d *run.Drive) er
 			c.finishTakeover(ctx, l, t)
 		case <-enough:
 			enough = nil
-			for _, s := range l.shares {
-				go c.sendUntilHeard(ctx, s.member, command{Kind: cmdStopSending, Attempt: l.attempt, Share: s.id})
-			}
+			c.tellAll(ctx, l, cmdStopSending)
 		case <-halt:
 			halt, leave = nil, c.silentGrace()
-			go c.stopAll(stopping, l)
+			c.tellAll(stopping, l, cmdStop)
 		case <-leave:
 			if c.silent != "" {
 				return ctx.Err()
@@ -283,7 +277,6 @@ func (c *Coordinator) collect(ctx context.Context, l *levelRun, d *run.Drive) er
 // check runs the periodic checks of a level.
 func (c *Coordinator) check(ctx context.Context, l *levelRun, d *run.Drive) error {
 	l.updateCounts(d)
-	c.warnFullSpools(l)
 	if err := c.checkSilence(ctx.Err() != nil); err != nil {
 		return err
 	}
@@ -294,76 +287,67 @@ func (c *Coordinator) check(ctx context.Context, l *levelRun, d *run.Drive) erro
 	return c.journal.failed()
 }
 
-// silentGrace returns when a stopped run ends without its agents because none can be heard. It
-// returns nil if agents can be heard.
+// silentGrace returns when a stopped run ends without its agents because none can be heard. It returns nil if agents can
+// be heard.
 func (c *Coordinator) silentGrace() <-chan time.Time {
 	if c.silent == "" {
 		return nil
 	}
-	c.Say(fmt.Sprintf("%s, so agents cannot be stopped: tacho exits in %v. Agents keep their records; --resume collects them later.", c.silent, stopGrace))
+	c.Say(fmt.Sprintf("Agents cannot be stopped, because %s: tacho exits in %v. They keep their records; --resume collects them later.", c.silent, stopGrace))
 	return time.After(stopGrace)
 }
 
 const (
-	// natsLimit is how long a level waits for NATS, or for agents if none is heard. Kubernetes
-	// moves a pod from a dead node after 5 minutes, and NATS needs less than another 5 minutes
-	// to start there.
+	// natsLimit is how long a level waits for NATS, or for agents if none is heard. Kubernetes moves a pod from a dead
+	// node after 5 minutes, and NATS needs less than another 5 minutes to start there.
 	natsLimit = 10 * time.Minute
-	// stopGrace is how long a stopped run waits for NATS to reconnect. A short disconnection
-	// then does not leave agents sending.
+	// stopGrace is how long a stopped run waits for NATS to reconnect. A short disconnection then does not leave agents
+	// sending.
 	stopGrace = 2 * time.Second
 )
 
-// natsSilent is a result of whySilent.
-const natsSilent = "NATS is disconnected"
-
-// whySilent returns why no agent can be heard, or "". If all agents are silent at once, the
-// network or this machine is the cause, and not the agents.
+// whySilent returns why no agent can be heard, or "". If all agents are silent at once, the network or this machine is
+// the cause, and not the agents.
 func (c *Coordinator) whySilent() string {
 	if !c.control.IsConnected() {
-		return natsSilent
+		return "NATS is disconnected"
 	}
-	all := 0
+	why := ""
 	for _, m := range c.members() {
-		if m.lost.Load() || m.hasStopped() {
-			continue
-		}
-		all++
 		m.mu.Lock()
-		silence := time.Since(m.heard)
+		left, silence := m.lost.Load() || m.stopped, time.Since(m.heard)
 		m.mu.Unlock()
-		if silence < c.Timeout/2 {
+		switch {
+		case left:
+		case silence < c.Timeout/2:
 			return ""
+		default:
+			why = "no agent is heard"
 		}
 	}
-	if all == 0 {
-		return ""
-	}
-	return "No agent is heard"
+	return why
 }
 
-// checkSilence reports when no agent can be heard, and when one is heard again. It returns an
-// error after natsLimit. A stopped run does not wait.
+// checkSilence reports when no agent can be heard, and when one is heard again. It returns an error after natsLimit. A
+// stopped run does not wait.
 func (c *Coordinator) checkSilence(stopped bool) error {
-	if why := c.whySilent(); why != c.silent {
-		switch {
-		case why == "":
-			c.Say(map[bool]string{true: "NATS is connected again.", false: "Agents are heard again."}[c.silent == natsSilent])
-		case c.silent == "":
-			c.silentSince = time.Now()
-			c.Say(fmt.Sprintf("%s: agents keep their records. Waiting up to %v.", why, natsLimit))
-		}
-		c.silent = why
-	}
+	why := c.whySilent()
 	switch {
-	case c.silent == "" || stopped:
-		return nil
+	case why == "" && c.silent != "":
+		c.Say("Agents are heard again.")
+	case why != "" && c.silent == "":
+		c.silentSince = time.Now()
+		c.Say(fmt.Sprintf("Waiting up to %v, because %s. Agents keep their records.", natsLimit, why))
+	}
+	c.silent = why
+	switch {
+	case why == "" || stopped:
 	case time.Since(c.silentSince) < natsLimit:
 		c.resetSilence()
-		return nil
+	default:
+		return fmt.Errorf("%s after %v: check the network, then run tacho bench --resume (agents keep their records for %v)", why, natsLimit, retention)
 	}
-	what := map[bool]string{true: "NATS was unreachable", false: "no agent was heard"}[c.silent == natsSilent]
-	return fmt.Errorf("%s for %v: check the network, then run tacho bench --resume (agents keep their records for %v)", what, natsLimit, retention)
+	return nil
 }
 
 // resetSilence restarts the timeout of all agents after a time in which none could be heard.
@@ -377,11 +361,10 @@ func (c *Coordinator) resetSilence() {
 
 // finished reports whether all records have been received.
 func (l *levelRun) finished() bool {
-	return !slices.ContainsFunc(l.shares, func(s *share) bool { return s.lossReason == "" && (!s.ended || s.died()) })
+	return !slices.ContainsFunc(l.shares, func(s *share) bool { return s.Lost == "" && (!s.ended || s.died()) })
 }
 
-// handleBatch adds a batch to its share and acknowledges it. A batch that arrives again is
-// acknowledged again.
+// handleBatch adds a batch to its share and acknowledges it. A batch that arrives again is acknowledged again.
 func (c *Coordinator) handleBatch(l *levelRun, m *nats.Msg, d *run.Drive) error {
 	if leader := m.Header.Get(leaderHeader); leader != "" && leader != c.sealer.public {
 		return nil
@@ -394,8 +377,8 @@ func (c *Coordinator) handleBatch(l *levelRun, m *nats.Msg, d *run.Drive) error 
 			return nil // not from an agent of this level
 		}
 		s := l.shares[i]
-		if !signedBy(s.member.Key, m.Subject, m.Header, m.Data) {
-			c.Say(fmt.Sprintf("Ignored records of share %d that agent %s did not sign: check who else can publish to this NATS server.", s.part+1, s.member.Name))
+		if !signedBy(s.member.Key, m) {
+			c.Say(fmt.Sprintf("Ignored records of share %d that agent %s did not sign: check who else can publish to this NATS server.", s.Part+1, s.member.Name))
 			return nil
 		}
 		if err := c.addBatch(s, m, d); err != nil {
@@ -404,7 +387,7 @@ func (c *Coordinator) handleBatch(l *levelRun, m *nats.Msg, d *run.Drive) error 
 		s.member.mu.Lock()
 		s.member.heard = time.Now()
 		s.member.mu.Unlock()
-		answer = ack{Received: s.received, Unwanted: s.superseded}
+		answer = ack{Received: s.received, Unwanted: s.next != nil}
 	}
 	text, err := json.Marshal(answer)
 	if err == nil {
@@ -413,7 +396,8 @@ func (c *Coordinator) handleBatch(l *levelRun, m *nats.Msg, d *run.Drive) error 
 	return err
 }
 
-// addBatch adds the new bytes of a batch to the journal and to its share.
+// addBatch adds the new bytes of a batch to the journal and to its share. If another agent took over, only the number of
+// sent requests in the final message counts.
 func (c *Coordinator) addBatch(s *share, m *nats.Msg, d *run.Drive) error {
 	offset, err := strconv.ParseInt(m.Header.Get(offsetHeader), 10, 64)
 	if err != nil || offset < 0 {
@@ -424,9 +408,9 @@ func (c *Coordinator) addBatch(s *share, m *nats.Msg, d *run.Drive) error {
 		body = body[min(max(s.received-offset, 0), int64(len(body))):]
 	}
 	switch {
-	case s.ended || s.superseded && !end:
+	case s.ended || s.next != nil && !end:
 		return nil
-	case s.superseded: // the report has how many requests the agent sent
+	case s.next != nil:
 	case offset > s.received || !end && len(body) == 0:
 		return nil
 	default:
@@ -460,19 +444,6 @@ func (l *levelRun) updateCounts(d *run.Drive) {
 	to.Sessions.Store(sum.Sessions)
 }
 
-// warnFullSpools warns once about each full spool.
-func (c *Coordinator) warnFullSpools(l *levelRun) {
-	for _, s := range l.shares {
-		s.member.mu.Lock()
-		b := s.member.heartbeats[s.id]
-		s.member.mu.Unlock()
-		if b.SpoolError != "" && b.Attempt == l.attempt && !s.warnedFull {
-			s.warnedFull = true
-			c.Say(fmt.Sprintf("Agent %s keeps up to %[3]d MiB of records in memory: %[2]s.", s.member.Name, b.SpoolError, spoolMemory>>20))
-		}
-	}
-}
-
 // clientState returns the worst client state of all agents.
 func (l *levelRun) clientState() *metric.Client {
 	var all []metric.Agent
@@ -487,66 +458,68 @@ func (l *levelRun) clientState() *metric.Client {
 // findLost marks agents as lost if they were silent for too long.
 func (c *Coordinator) findLost(ctx context.Context, l *levelRun) {
 	for _, s := range l.shares {
-		died := s.died()
+		why, died := "", s.died()
 		switch {
-		case s.lossReason != "" || !died && (s.ended || s.member.silence() < c.Timeout && !s.rejected.Load() && !s.member.hasStopped()):
-			continue
+		case s.Lost != "" || s.ended && !died:
 		case died && s.final.Orphaned:
-			s.lossReason = "it stopped without a coordinator"
+			why = "it stopped without a coordinator"
 		case died && s.final.Stopped:
-			s.lossReason = "it was stopped"
+			why = "it was stopped"
 		case died:
-			s.lossReason = "its process died"
+			why = "its process died"
 		case s.member.hasStopped():
-			s.lossReason = "it was stopped before it handed over all records"
+			why = "it was stopped before it handed over all records"
 		case s.rejected.Load():
-			s.lossReason = "it gave up its share without a coordinator"
-		default:
-			s.lossReason = fmt.Sprintf("no message for %v", c.Timeout)
+			why = "it gave up its share without a coordinator"
+		case s.member.silence() >= c.Timeout:
+			why = fmt.Sprintf("no message for %v", c.Timeout)
 		}
+		if why == "" {
+			continue
+		}
+		s.lose(l, why)
 		if !s.final.Orphaned {
 			s.member.lost.Store(true)
 		}
 		c.saveLevelState(l)
-		c.Say(fmt.Sprintf("Agent %s (%s) is lost: %s.", s.member.Name, s.member.Host, s.lossReason))
+		c.Say(fmt.Sprintf("Agent %s (%s) is lost: %s.", s.member.Name, s.member.Host, why))
 		if c.reassigns() && ctx.Err() == nil {
 			c.takeOver(ctx, l, s)
 		}
 	}
 }
 
-// reasons returns the verdict reasons of the share.
-func (s *share) reasons(l *levelRun) (out []metric.Reason) {
-	who := fmt.Sprintf("agent %s (share %d of %d)", s.member.Name, s.part+1, s.parts)
-	degraded := func(code, text string) {
-		out = append(out, metric.Reason{Code: code, Severity: metric.Degraded, Text: text})
-	}
+// explain adds what the verdict must say about a share.
+func (l *levelRun) explain(s *share) {
+	who := fmt.Sprintf("agent %s (share %d of %d)", s.member.Name, s.Part+1, s.Parts)
+	taker := s.taker()
 	switch {
-	case s.lossReason != "" && s.taker != "":
-		degraded("agent-lost", fmt.Sprintf("%s was lost (%s) and agent %s took over after %d requests: measure again", who, s.lossReason, s.taker, s.requests))
+	case s.Lost != "" && taker != "":
+		l.degraded("agent-lost", "%s was lost (%s) and agent %s took over after %d requests: measure again", who, s.Lost, taker, s.requests)
 		if n, most := s.extra(l); n > 0 {
-			degraded("extra-load", fmt.Sprintf("%s and agent %s both sent %s, so the server had this load more than the report has: measure again", who, s.taker, map[bool]string{true: "up to "}[most]+plural(n, "request")))
+			l.degraded("extra-load", "%s and agent %s both sent %s, so the server had this load more than the report has: measure again",
+				who, taker, map[bool]string{true: "up to "}[most]+plural(n, "request"))
 		}
-	case s.lossReason != "":
-		advice := "use --on-loss reassign"
-		if s.keepsProgress { // reassign was used, but no agent was left
-			advice = "measure again with more agents"
-		}
-		degraded("agent-lost", fmt.Sprintf("%s was lost (%s) after %d requests: %s", who, s.lossReason, s.requests, advice))
+	case s.Lost != "" && s.keepsProgress: // no agent was left
+		l.degraded("agent-lost", "%s was lost (%s) after %d requests: measure again with more agents", who, s.Lost, s.requests)
+	case s.Lost != "":
+		l.degraded("agent-lost", "%s was lost (%s) after %d requests: use --on-loss reassign", who, s.Lost, s.requests)
 	}
-	if s.final.Error != "" {
-		degraded("agent-failed", fmt.Sprintf("%s failed (%s), so the rest of its share is missing: fix the error and measure again", who, s.final.Error))
+	f := &s.final
+	if f.Error != "" {
+		l.degraded("agent-failed", "%s failed (%s), so the rest of its share is missing: fix the error and measure again", who, f.Error)
 	}
-	if s.final.Paused > 0 {
-		degraded("agent-paused", fmt.Sprintf("%s did not hear the coordinator and sent nothing for %.1f s, and then the requests of this time: check the network and measure again", who, s.final.Paused.Seconds()))
+	if f.Paused > 0 {
+		l.degraded("agent-paused", "%s did not hear the coordinator and sent nothing for %.1f s, and then the requests of this time: check the network and measure again",
+			who, f.Paused.Seconds())
 	}
-	if s.final.Lost > 0 {
-		degraded("agent-spool", fmt.Sprintf("%s lost %d records because its spool was full: raise --spool-limit, or use a faster connection to NATS", who, s.final.Lost))
+	if f.Lost > 0 {
+		l.degraded("agent-spool", "%s lost %d records because its spool was full: raise --spool-limit, or use a faster connection to NATS", who, f.Lost)
+	} else if f.SpoolError != "" {
+		l.reasons = append(l.reasons, metric.Reason{Code: "agent-spool-full", Severity: metric.Note, Text: fmt.Sprintf(
+			"%s kept records in memory (%s), and none were lost: free disk space on its machine", who, f.SpoolError)})
 	}
-	if s.final.SpoolError != "" && s.final.Lost == 0 {
-		out = append(out, metric.Reason{Code: "agent-spool-full", Severity: metric.Note, Text: fmt.Sprintf("%s kept records in memory (%s), and none were lost: free disk space on its machine", who, s.final.SpoolError)})
-	}
-	return append(out, s.final.Reasons...)
+	l.reasons = append(l.reasons, f.Reasons...)
 }
 
 // unique removes duplicates, because agents may report the same reason.

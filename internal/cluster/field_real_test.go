@@ -375,6 +375,19 @@ func (f *field) bench(agents int, more ...string) *process {
 		agents, requests, f.natsURL, f.target, filepath.Join(f.dir, "runs"))), more...)...)
 }
 
+// benchWithNATS starts a run whose coordinator contains NATS, and its agents.
+func (f *field) benchWithNATS(at string, agents int, more ...string) *process {
+	f.t.Helper()
+	f.natsURL = "nats://" + at
+	p := f.bench(agents, append(more, "--nats", "", "--nats-listen", at)...)
+	_, pin, _ := strings.Cut(p.await(f.t, `--join 'tls://[^']+`), "#")
+	f.natsURL = "tls://" + at + "#" + pin
+	for i := range agents {
+		f.agent(fmt.Sprintf("agent-%d", i))
+	}
+	return p
+}
+
 // awaitKept waits until the first requests of a run are stored. The server answers no others
 // yet.
 func (f *field) awaitKept() {

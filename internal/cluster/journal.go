@@ -6,10 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
 )
+
+// maxMessageBytes bounds an entry. The NATS server of a coordinator accepts no larger messages.
+const maxMessageBytes = 8 << 20
 
 // A journal is a file of the coordinator with the received records of a level. The coordinator
 // acknowledges a batch after the batch is in the journal, so the next coordinator of the run has
@@ -30,34 +34,31 @@ type entry struct {
 }
 
 // openJournal opens the journal of a run, and returns the last state of the level in it.
-func openJournal(path string) (*journal, *levelState, error) {
+func openJournal(path string) (j *journal, last levelState, err error) {
 	if path == "" {
-		return nil, nil, nil
+		return nil, last, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, nil, err
+		return nil, last, err
 	}
 	deleteOldJournals(filepath.Dir(path))
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, nil, err
+		return nil, last, err
 	}
-	j := &journal{file: f}
-	var last *levelState
+	j = &journal{file: f}
 	err = j.read(func(e entry, _ []byte) error {
-		if e.State != nil {
-			last = e.State
+		if e.State == nil {
+			return nil
 		}
-		return nil
+		last = *e.State
+		return last.check()
 	})
 	if err == nil {
 		err = j.file.Truncate(j.size) // an incomplete entry was never acknowledged
 	}
-	if err == nil && last != nil {
-		err = last.check()
-	}
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("read the journal of the run: %w", err), f.Close())
+		return nil, last, errors.Join(fmt.Errorf("read the journal of the run: %w", err), f.Close())
 	}
 	return j, last, nil
 }
@@ -77,28 +78,24 @@ func (j *journal) read(do func(entry, []byte) error) error {
 	if j == nil {
 		return nil
 	}
-	if _, err := j.file.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	from := bufio.NewReaderSize(j.file, 1<<16)
+	from := bufio.NewReaderSize(io.NewSectionReader(j.file, 0, math.MaxInt64), 1<<16)
 	for j.size = 0; ; {
 		line, err := from.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
 		var e entry
-		if json.Unmarshal(line, &e) != nil || e.Size < 0 || e.Size > maxMessageBytes {
+		if err == nil && (json.Unmarshal(line, &e) != nil || e.Size < 0 || e.Size > maxMessageBytes) {
 			return fmt.Errorf("entry at byte %d is invalid", j.size)
 		}
 		body := make([]byte, e.Size)
-		if _, err := io.ReadFull(from, body); errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) && e.Size > 0 {
-			return nil
-		} else if err != nil && e.Size > 0 {
-			return err
+		if err == nil {
+			_, err = io.ReadFull(from, body)
 		}
-		if err := do(e, body); err != nil {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil
+		}
+		if err == nil {
+			err = do(e, body)
+		}
+		if err != nil {
 			return err
 		}
 		j.size += int64(len(line) + len(body))

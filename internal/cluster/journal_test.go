@@ -23,7 +23,7 @@ func TestJournalAfterAKill(t *testing.T) {
 		must(t, os.Truncate(path, end))
 		again, last, err := openJournal(path)
 		must(t, err)
-		if last.attempt() != "0-x" {
+		if last.Attempt != "0-x" {
 			t.Errorf("cut at %d: the state is %v", end, last)
 		}
 		must(t, again.add(entry{Share: 2}, []byte("three\n")))

@@ -88,13 +88,7 @@ func killCoordinatorWithNATS(t *testing.T, within func(string) (string, []string
 	f.serve()
 	f.answer(before)
 	host, _ := within("coordinator")
-	at := freeAddress(t, host)
-	f.natsURL = "nats://" + at
-	first := f.bench(2, "--nats", "", "--nats-listen", at)
-	_, pin, _ := strings.Cut(first.await(t, `--join 'tls://[^']+`), "#")
-	f.natsURL = "tls://" + at + "#" + pin
-	f.agent("agent-0")
-	f.agent("agent-1")
+	first := f.benchWithNATS(freeAddress(t, host), 2)
 	f.awaitKept()
 	first.kill()
 	f.answer(away)

@@ -14,8 +14,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// lease returns how long an agent sends without contact. It ends before the coordinator counts the
-// agent as lost and another one takes over. It is 0 if no agent can take over.
+// lease returns how long an agent sends without contact. It ends before the coordinator counts the agent as lost and
+// another one takes over. It is 0 if no agent can take over.
 func (c *Coordinator) lease(agents int) time.Duration {
 	if !c.reassigns() || agents < 2 {
 		return 0
@@ -23,34 +23,32 @@ func (c *Coordinator) lease(agents int) time.Duration {
 	return c.Timeout * 9 / 10
 }
 
-// contact is the last time at which no other agent could take over: the coordinator answered a
-// heartbeat that was sent then, or there was certainly no coordinator.
+// contact is the last time at which no other agent could take over: the coordinator answered a heartbeat that was sent
+// then, or there was certainly no coordinator.
 type contact struct {
 	epoch time.Time    // makes times monotonic
 	last  atomic.Int64 // since the epoch
 }
 
-// stamp names the time of sending in the subject of an answer.
-func (c *contact) stamp() string { return strconv.FormatInt(int64(time.Since(c.epoch)), 10) }
+// now is the time since the epoch. Answers to heartbeats name it.
+func (c *contact) now() int64 { return int64(time.Since(c.epoch)) }
 
-func (c *contact) at(t time.Duration) {
-	for last := c.last.Load(); int64(t) > last && !c.last.CompareAndSwap(last, int64(t)); last = c.last.Load() {
+func (c *contact) at(t int64) {
+	for last := c.last.Load(); t > last && !c.last.CompareAndSwap(last, t); last = c.last.Load() {
 	}
 }
 
 // age returns the time since the last contact.
-func (c *contact) age() time.Duration {
-	return time.Since(c.epoch) - time.Duration(c.last.Load())
-}
+func (c *contact) age() time.Duration { return time.Duration(c.now() - c.last.Load()) }
 
-// watch returns a dialer that counts a refused connection as a contact: the coordinator with its
-// NATS server has ended, or a NATS server of the user without which no coordinator hears an agent.
-func (c *contact) watch(dial func(network, address string) (net.Conn, error)) func(network, address string) (net.Conn, error) {
+// watch returns a dialer that counts a refused connection as a contact: the coordinator with its NATS server has ended,
+// or a NATS server of the user without which no coordinator hears an agent.
+func (c *contact) watch(dial dialer) dialer {
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: connectTimeout}).Dial
 	}
 	return func(network, address string) (net.Conn, error) {
-		began := time.Since(c.epoch)
+		began := c.now()
 		conn, err := dial(network, address)
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			c.at(began)
@@ -62,21 +60,17 @@ func (c *contact) watch(dial func(network, address string) (net.Conn, error)) fu
 // handleLease handles the answer to a heartbeat. NATS answers if no coordinator listens.
 func (a *agent) handleLease(m *nats.Msg) {
 	sent, err := strconv.ParseInt(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:], 10, 64)
-	if err != nil {
-		return
-	}
 	var l lease
-	if m.Header.Get("Status") == "" && json.Unmarshal(m.Data, &l) != nil {
-		return
+	if err == nil && m.Header.Get("Status") == "" {
+		err = json.Unmarshal(m.Data, &l)
 	}
-	if !l.Lost {
-		a.contact.at(time.Duration(sent))
-		return
+	if err == nil && !l.Lost {
+		a.contact.at(sent)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, w := range a.shares {
-		if w.command.Lease > 0 {
+		if l.Lost && w.command.Lease > 0 {
 			w.stop()
 		}
 	}
@@ -92,12 +86,10 @@ func (w *localShare) hold(ctx context.Context, c *contact) error {
 		defer func() { w.paused.Add(int64(time.Since(began))) }()
 	}
 	defer w.holding.Add(-1)
-	for c.age() > w.command.Lease {
-		if pause(ctx, leasePause); ctx.Err() != nil {
-			return ctx.Err()
-		}
+	for c.age() > w.command.Lease && ctx.Err() == nil {
+		pause(ctx, leasePause)
 	}
-	return nil
+	return ctx.Err()
 }
 
 // leasePause is how often a held request checks the lease.

@@ -12,8 +12,8 @@ import (
 	"github.com/tacho-bench/tacho/metric"
 )
 
-// A levelState lets another coordinator continue the level if this one dies. The journal contains
-// the state and the received records.
+// A levelState lets another coordinator continue the level if this one dies. The journal contains the state and the
+// received records.
 type levelState struct {
 	Level   int          `json:"level"`
 	Attempt string       `json:"try"`
@@ -21,29 +21,9 @@ type levelState struct {
 	Shares  []shareState `json:"shares"`
 }
 
-// A shareState holds the state of a share that its records do not contain.
-type shareState struct {
-	Part       int           `json:"k"`
-	Parts      int           `json:"n"`
-	TakenOver  bool          `json:"taken,omitempty"`
-	Superseded bool          `json:"left,omitempty"`
-	Taker      string        `json:"taker,omitempty"`
-	Lost       string        `json:"lost,omitempty"`
-	Agent      agentInfo     `json:"agent"`
-	Offset     time.Duration `json:"offset"`
-}
-
-// attempt returns the name of the attempt, or "" for no state.
-func (s *levelState) attempt() string {
-	if s == nil {
-		return ""
-	}
-	return s.Attempt
-}
-
 // rank returns 0 for agents with a share and 1 for others.
 func (s *levelState) rank(agent string) int {
-	if s != nil && slices.ContainsFunc(s.Shares, func(h shareState) bool { return h.Agent.ID == agent }) {
+	if slices.ContainsFunc(s.Shares, func(h shareState) bool { return h.Agent.ID == agent }) {
 		return 0
 	}
 	return 1
@@ -53,9 +33,7 @@ func (s *levelState) rank(agent string) int {
 func (c *Coordinator) saveLevelState(l *levelRun) {
 	now := levelState{Level: l.task.Index, Attempt: l.attempt, Epoch: l.epoch.UnixNano()}
 	for _, s := range l.shares {
-		now.Shares = append(now.Shares, shareState{
-			Part: s.part, Parts: s.parts, TakenOver: s.takenOver, Superseded: s.superseded, Taker: s.taker, Lost: s.lossReason, Agent: s.member.agentInfo, Offset: s.offset,
-		})
+		now.Shares = append(now.Shares, s.shareState)
 	}
 	_ = c.journal.add(entry{State: &now}, nil) // check returns the error
 }
@@ -75,20 +53,17 @@ func (s *levelState) check() error {
 
 // UnderWay implements run.Agents.
 func (c *Coordinator) UnderWay(ctx context.Context, level int) (bool, error) {
-	if err := c.assemble(ctx); err != nil {
-		return false, err
-	}
-	return c.resumeState != nil && c.resumeState.Level == level, nil
+	err := c.assemble(ctx)
+	return err == nil && c.resumeState.Attempt != "" && c.resumeState.Level == level, err
 }
 
 // resumeLevel continues a level of an earlier coordinator.
 func (c *Coordinator) resumeLevel(t *run.Task) {
 	was := c.resumeState
-	c.resumeState = nil
+	c.resumeState = levelState{}
 	l := &levelRun{task: t, attempt: was.Attempt, epoch: monotonic(was.Epoch), takeovers: make(chan takeover, maxTakeovers), resumed: true, lease: c.lease(len(was.Shares))}
 	for _, h := range was.Shares {
-		s := c.newShare(l, h.Part, h.Parts, c.memberOf(h.Agent))
-		s.takenOver, s.superseded, s.taker, s.lossReason, s.offset = h.TakenOver, h.Superseded, h.Taker, h.Lost, h.Offset
+		c.newShare(l, h.Part, h.Parts, c.memberOf(h.Agent)).shareState = h
 	}
 	l.reasons = append(l.reasons, metric.Reason{Code: "coordinator-restarted", Severity: metric.Note, Text: fmt.Sprintf(
 		"the coordinator restarted %.1f s into the level, so server metrics before that are missing, but no records: repeat the level if they matter",
@@ -96,8 +71,7 @@ func (c *Coordinator) resumeLevel(t *run.Task) {
 	c.level = l
 }
 
-// memberOf returns the agent that has a share. An agent that did not answer becomes lost after
-// the timeout.
+// memberOf returns the agent that has a share. An agent that did not answer becomes lost after the timeout.
 func (c *Coordinator) memberOf(h agentInfo) *member {
 	for _, m := range c.members() {
 		if m.ID == h.ID {
@@ -105,15 +79,15 @@ func (c *Coordinator) memberOf(h agentInfo) *member {
 			return m
 		}
 	}
-	m := &member{agentInfo: h, heard: time.Now(), lastHeard: time.Now(), clock: clock{same: h.Boot != "" && h.Boot == bootID()}}
+	m := newMember(h)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.agents = append(c.agents, m)
 	return m
 }
 
-// resumeShares stores the records in the journal, contacts the agents again, and starts shares
-// whose start command was lost.
+// resumeShares stores the records in the journal, contacts the agents again, and starts shares whose start command was
+// lost.
 func (c *Coordinator) resumeShares(ctx context.Context, l *levelRun, d *run.Drive) error {
 	err := c.journal.read(func(e entry, body []byte) error {
 		if e.State != nil || e.Share < 0 || e.Share >= len(l.shares) {
@@ -123,7 +97,7 @@ func (c *Coordinator) resumeShares(ctx context.Context, l *levelRun, d *run.Driv
 	})
 	var g sync.WaitGroup
 	for _, s := range l.shares {
-		if err == nil && s.lossReason == "" {
+		if err == nil && s.Lost == "" {
 			g.Go(func() { c.startShare(ctx, l, s) })
 		}
 	}

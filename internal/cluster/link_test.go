@@ -40,7 +40,7 @@ func TestNATSGoneForGood(t *testing.T) {
 		var cut time.Time
 		got.after(t, 15, func() { cut = time.Now(); k.set(true) })
 		out := p.carryOut(t.Context(), planFor(url, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 30, 90 }), c, nil)
-		if out.err == nil || !strings.Contains(out.err.Error(), "NATS was unreachable for 10m0s") || !strings.Contains(out.err.Error(), "--resume") {
+		if out.err == nil || !strings.Contains(out.err.Error(), "NATS is disconnected after 10m0s") || !strings.Contains(out.err.Error(), "--resume") {
 			t.Errorf("the run ended with %v", out.err)
 		}
 		if took := time.Since(cut).Round(time.Minute); took != 10*time.Minute {
@@ -66,7 +66,7 @@ func TestStopWhileNATSIsAway(t *testing.T) {
 		var stopped time.Time
 		got.after(t, 15, func() {
 			k.set(true)
-			p.said.await(t, "NATS is disconnected: agents keep their records")
+			p.said.await(t, "because NATS is disconnected. Agents keep")
 			stopped = time.Now()
 			cancel()
 		})
@@ -75,7 +75,7 @@ func TestStopWhileNATSIsAway(t *testing.T) {
 		if took := time.Since(stopped); !errors.Is(out.err, context.Canceled) || took > 3*time.Second {
 			t.Errorf("the run ended %v after it was stopped, with %v", took, out.err)
 		}
-		if !p.said.has("NATS is disconnected, so agents cannot be stopped") {
+		if !p.said.has("Agents cannot be stopped, because NATS is disconnected") {
 			t.Errorf("the coordinator said %s", p.said.all())
 		}
 	})

@@ -15,18 +15,19 @@ import (
 
 // localShare is an agent's share of one level.
 type localShare struct {
-	command     *command
-	progress    *shareProgress // finished work of an earlier agent, or nil
-	live        live.Feed
-	started     atomic.Pointer[shareStart]
-	spool       *spool
-	uplink      *uplink
-	cancel      context.CancelFunc // ends sending and delivery
-	stop        context.CancelFunc // ends sending; finished records are still delivered
-	stopSending chan struct{}
-	startAt     chan time.Time
-	done        chan struct{}
-	totals      live.Totals // total of all heartbeats
+	command  *command
+	progress *shareProgress // finished work of an earlier agent, or nil
+	live     live.Feed
+	started  atomic.Pointer[shareStart]
+	spool    *spool
+	uplink   *uplink
+	cancel   context.CancelFunc // ends sending and delivery
+	stop     context.CancelFunc // ends sending; finished records are still delivered
+	enough   context.Context    // done if no more requests are sent
+	finish   context.CancelFunc // ends enough
+	startAt  chan time.Time
+	done     chan struct{}
+	totals   live.Totals // total of all heartbeats
 
 	discarded   atomic.Bool  // its records are not needed any more
 	interrupted atomic.Bool  // the agent was stopped, or orphaned
@@ -34,10 +35,9 @@ type localShare struct {
 	holding     atomic.Int32 // requests held because the lease has ended
 	paused      atomic.Int64 // nanoseconds in which requests were held
 
-	mu             sync.Mutex
-	current        string // one of the states
-	err            error
-	sendingStopped bool // stopSending is closed
+	mu      sync.Mutex
+	current string // one of the states
+	err     error
 }
 
 // A shareStart holds the start time of a level and the state of this client since.
@@ -59,9 +59,9 @@ func (a *agent) prepare(o *command) error {
 	}
 	if a.attempt != o.Attempt {
 		a.discardUnstarted() // an agent was lost, and the level is divided again
-	}
-	if a.attempt != o.Attempt && a.busy() {
-		return errors.New("the agent is busy with another level")
+		if a.has(statePreparing, stateReady, stateRunning) {
+			return errors.New("the agent is busy with another level")
+		}
 	}
 	if err := a.checkTask(o.Task); err != nil {
 		return err
@@ -72,28 +72,19 @@ func (a *agent) prepare(o *command) error {
 	}
 	s.keepAnswers = o.KeepAnswers
 	w := &localShare{
-		command: o, progress: a.progress.take(o), spool: s, uplink: &uplink{nats: a.data, spool: s, key: a.key, leader: a.leader}, current: statePreparing,
-		stopSending: make(chan struct{}), startAt: make(chan time.Time, 1), done: make(chan struct{}),
+		command: o, progress: a.progress.take(o), spool: s, uplink: &uplink{nats: a.data, spool: s, key: a.key, leader: a.leader},
+		current: statePreparing, startAt: make(chan time.Time, 1), done: make(chan struct{}),
 	}
 	all, cancel := context.WithCancel(a.ctx)
 	load, stop := context.WithCancel(all)
 	w.cancel, w.stop = cancel, stop
+	w.enough, w.finish = context.WithCancel(all)
 	if a.attempt != o.Attempt || a.shares == nil {
 		a.attempt, a.shares = o.Attempt, map[int]*localShare{}
 	}
 	a.shares[o.Share] = w
 	a.active.Go(func() { a.runShare(all, load, w) })
 	return nil
-}
-
-// discardUnstarted discards shares that did not start.
-func (a *agent) discardUnstarted() {
-	for id, w := range a.shares {
-		if !w.hasStarted() {
-			w.discard()
-			delete(a.shares, id)
-		}
-	}
 }
 
 // runShare sends the share and delivers its records.
@@ -113,42 +104,30 @@ func (a *agent) runShare(ctx, load context.Context, w *localShare) {
 	left := load.Err() != nil && w.interrupted.Load()
 	switch {
 	case left:
-		err = errAgentStopped
+		err = errors.New("the agent was stopped")
 	case load.Err() != nil && ctx.Err() == nil:
 		err = nil // the coordinator stopped the level
 	}
 	w.set(stateEnded, err)
-	if bad := <-handed; bad != nil {
-		a.keepUndelivered(w, bad)
-		return
+	bad := <-handed
+	if bad == nil {
+		last := w.spool.final()
+		last.Client, last.Reasons, last.Sent, last.Paused = client, known, w.live.Counts.Started.Load(), time.Duration(w.paused.Load())
+		last.Stopped, last.Orphaned = left, left && w.orphaned.Load()
+		if err != nil && !left {
+			last.Error = err.Error()
+		}
+		bad = w.uplink.sendFinal(ctx, last)
 	}
-	spooled := w.spool.status(w.uplink.confirmed.Load())
-	last := finalMessage{Client: client, Reasons: known, Lost: spooled.lost, MaxPending: spooled.maxPending, Sent: w.live.Counts.Started.Load(), Paused: time.Duration(w.paused.Load())}
-	if spooled.firstDiskErr != nil {
-		last.SpoolError = spooled.firstDiskErr.Error()
+	if bad != nil {
+		w.set(stateFailed, bad)
 	}
-	last.Stopped, last.Orphaned = left, left && w.orphaned.Load()
-	if err != nil && !left {
-		last.Error = err.Error()
-	}
-	if bad := w.uplink.sendFinal(ctx, last); bad != nil {
-		a.keepUndelivered(w, bad)
-		return
-	}
-	_ = w.spool.remove() // delivered; the next start of an agent deletes what is left
-}
-
-// keepUndelivered reports where undelivered records are stored.
-func (a *agent) keepUndelivered(w *localShare, err error) {
-	w.set(stateFailed, err)
-	if w.discarded.Load() || errors.Is(err, errUnwanted) {
-		_ = w.spool.remove() // not needed any more
+	if bad == nil || w.discarded.Load() || errors.Is(bad, errUnwanted) {
+		_ = w.spool.remove() // delivered or not needed; the next start of an agent deletes what is left
 		return
 	}
 	a.Say(fmt.Sprintf("Undelivered records are stored in %s. Start an agent with this --spool to deliver them.", w.spool.dir))
 }
-
-var errAgentStopped = errors.New("the agent was stopped")
 
 // stopEarly ends sending because the agent is stopped or has no coordinator. Canceled requests are not recorded, so
 // another agent may send them.
@@ -164,12 +143,6 @@ func (w *localShare) discard() {
 	w.cancel()
 }
 
-// hasStarted reports whether the share has started or ended.
-func (w *localShare) hasStarted() bool {
-	s := w.status().State
-	return s != statePreparing && s != stateReady
-}
-
 // sendShare opens the servers if necessary, and sends the share.
 func (a *agent) sendShare(ctx context.Context, w *localShare) (*metric.Client, []metric.Reason, error) {
 	r, done, err := a.open(ctx, w.command.Task)
@@ -177,24 +150,28 @@ func (a *agent) sendShare(ctx context.Context, w *localShare) (*metric.Client, [
 		return nil, nil, err
 	}
 	defer done()
-	r.Enough = w.stopSending
+	r.Enough = w.enough.Done()
 	part := run.Share{
 		K: w.command.Part, N: w.command.Parts, Live: &w.live, Start: w.waitForStart, Hold: func(ctx context.Context) error { return w.hold(ctx, &a.contact) },
 		Begin: func(epoch time.Time, fares func() *metric.Client) { w.started.Store(&shareStart{epoch, fares}) },
 	}
 	if before := w.progress; before != nil {
-		part.Begun, part.Now = before.partialSessions(), before.elapsed
+		part.Begun, part.Now = before.partial, before.elapsed
 		part.Skip = func(i uint64) bool { return before.skip[i] }
 	}
 	return r.Share(ctx, w.command.Task, part, w.spool)
 }
 
-// open opens the servers of a task, or reuses the servers of the previous level if they are
-// the same. A second share of a level opens its own.
+// open opens the servers of a task, or reuses the servers of the previous level if they are the same and free. A second
+// share of a level opens its own.
 func (a *agent) open(ctx context.Context, t *run.Task) (*run.Runner, func(), error) {
-	if r := a.reuseRunner(t); r != nil {
+	a.mu.Lock()
+	if r := a.runner; r != nil && !a.runnerInUse && t.Fits(a.runnerTask) {
+		a.runnerInUse = true
+		a.mu.Unlock()
 		return r, a.returnRunner, nil
 	}
+	a.mu.Unlock()
 	r, err := run.OpenTask(ctx, t, a.Env(), run.Hooks{Say: a.Say})
 	if err != nil {
 		return nil, nil, err
@@ -209,17 +186,6 @@ func (a *agent) open(ctx context.Context, t *run.Task) (*run.Runner, func(), err
 	}
 	a.runner, a.runnerTask, a.runnerInUse = r, t, true
 	return r, a.returnRunner, nil
-}
-
-// reuseRunner returns the runner of the previous level if it fits and is free, or nil.
-func (a *agent) reuseRunner(t *run.Task) *run.Runner {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.runner == nil || a.runnerInUse || !t.Fits(a.runnerTask) {
-		return nil
-	}
-	a.runnerInUse = true
-	return a.runner
 }
 
 func (a *agent) returnRunner() {
@@ -240,8 +206,8 @@ func (w *localShare) waitForStart(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// execute executes a command for the share.
-func (w *localShare) execute(o *command) error {
+// execute executes a command for the share, and reports whether it is known.
+func (w *localShare) execute(o *command) bool {
 	switch o.Kind {
 	case cmdStart:
 		select {
@@ -249,22 +215,17 @@ func (w *localShare) execute(o *command) error {
 		default: // a repeated command
 		}
 	case cmdStopSending:
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if !w.sendingStopped {
-			w.sendingStopped = true
-			close(w.stopSending)
-		}
+		w.finish()
 	case cmdStop:
 		w.stop()
 	default:
-		return fmt.Errorf("unknown command %q", o.Kind)
+		return false
 	}
-	return nil
+	return true
 }
 
-// monotonic converts a wall-clock time in nanoseconds since 1970 to the monotonic clock of
-// this process. Changes of the wall clock do not move a schedule that starts there.
+// monotonic converts a wall-clock time in nanoseconds since 1970 to the monotonic clock of this process. Changes of the
+// wall clock do not move a schedule that starts there.
 func monotonic(wall int64) time.Time {
 	now := time.Now()
 	return now.Add(time.Duration(wall - now.UnixNano()))
@@ -289,29 +250,17 @@ func (w *localShare) status() status {
 	return s
 }
 
-// isDone reports whether the share is finished and delivered.
-func (w *localShare) isDone() bool {
-	select {
-	case <-w.done:
-		return true
-	default:
-		return false
-	}
-}
-
 func (w *localShare) heartbeat() heartbeat {
-	spooled := w.spool.status(w.uplink.confirmed.Load())
-	b := heartbeat{Attempt: w.command.Attempt, Share: w.command.Share, Pending: spooled.pending}
+	b := heartbeat{Attempt: w.command.Attempt, Share: w.command.Share}
 	if began := w.started.Load(); began != nil {
 		b.Tick = w.live.Tick(time.Since(began.epoch))
-		if !w.isDone() {
+		select {
+		case <-w.done:
+		default:
 			b.Tick.Client = began.client()
 		}
 		w.totals = w.totals.Plus(b.Tick.Totals)
 	}
 	b.Totals = w.totals
-	if spooled.diskErr != nil {
-		b.SpoolError = spooled.diskErr.Error()
-	}
 	return b
 }

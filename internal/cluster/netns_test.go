@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 // and one for the load. Both end at a bridge in another namespace.
 type wiring struct {
 	t     *testing.T
+	name  string         // prefix of the names of namespaces
 	known map[string]int // number of each machine
 	slow  map[string]slowness
 	other map[string]bool // machines that must not recognize this machine's clock
@@ -33,12 +35,15 @@ type wiring struct {
 // slowness is the one-way delay from the hub to a machine, and back.
 type slowness struct{ there, back time.Duration }
 
+// wirings counts the sets of machines.
+var wirings atomic.Int32
+
 func newWiring(t *testing.T) *wiring {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("namespaces need root")
 	}
-	w := &wiring{t: t, known: map[string]int{}, slow: map[string]slowness{}, other: map[string]bool{}}
+	w := &wiring{t: t, name: fmt.Sprintf("tacho-%d-%d", os.Getpid(), wirings.Add(1)), known: map[string]int{}, slow: map[string]slowness{}, other: map[string]bool{}}
 	w.ip("netns", "add", w.hub())
 	t.Cleanup(func() { w.ip("netns", "del", w.hub()) })
 	for _, bridge := range []string{"talk", "load"} {
@@ -55,10 +60,8 @@ func (w *wiring) ip(args ...string) {
 	}
 }
 
-func (w *wiring) hub() string { return fmt.Sprintf("tacho-%d-hub", os.Getpid()) }
-func (w *wiring) space(machine string) string {
-	return fmt.Sprintf("tacho-%d-%s", os.Getpid(), machine)
-}
+func (w *wiring) hub() string                 { return w.space("hub") }
+func (w *wiring) space(machine string) string { return w.name + "-" + machine }
 
 // within creates a machine on first use. The server has an address in the load network, all
 // others in the cluster network.
@@ -115,6 +118,18 @@ func (w *wiring) end(machine, bridge string) string {
 func (w *wiring) cut(machine string, cut bool) {
 	w.t.Helper()
 	w.ip("-n", w.hub(), "link", "set", w.end(machine, "talk"), map[bool]string{true: "down", false: "up"}[cut])
+}
+
+// cutOneWay drops, or delivers again, all packets of the cluster from a machine to another: they
+// leave with the hardware address of no machine.
+func (w *wiring) cutOneWay(from, to string, cut bool) {
+	w.t.Helper()
+	address, _ := w.within(to)
+	change := []string{"del", address}
+	if cut {
+		change = []string{"replace", address, "lladdr", "02:00:00:00:00:01", "nud", "permanent"}
+	}
+	w.ip(append(append([]string{"-n", w.space(from), "neigh"}, change...), "dev", "talk")...)
 }
 
 // hasNetem reports whether this kernel can delay packets.
@@ -242,7 +257,7 @@ func TestNamespacesCutCoordinator(t *testing.T) {
 	p.await(t, "NATS is disconnected") // noticed after some missed heartbeats
 	w.cut("coordinator", false)
 	f.answer(requests)
-	f.end(p, "NATS is connected again")
+	f.end(p, "Agents are heard again")
 	f.complete()
 }
 

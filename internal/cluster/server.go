@@ -15,20 +15,16 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// A Server is a NATS server in this process. It speaks TLS with the
-// certificate of the coordinator's identity.
+// A Server is a NATS server in this process. It speaks TLS with the certificate of the coordinator's identity.
 type Server struct {
+	ServerOptions
 	server *server.Server
-	auth   *authenticator
 	pin    string
+	closed chan struct{}
+
+	mu       sync.Mutex
+	admitted map[string]bool // keys of agents
 }
-
-// startTimeout bounds how long NATS may take to start.
-const startTimeout = 10 * time.Second
-
-// joinTimeout bounds the TLS handshake and the authentication of a client. It is long
-// enough for a machine without free CPU.
-const joinTimeout = 30 * time.Second
 
 // ServerOptions configure the embedded NATS server.
 type ServerOptions struct {
@@ -36,11 +32,22 @@ type ServerOptions struct {
 	Identity *Identity // of the coordinator; it has all permissions
 	Token    string    // admits agents with keys that are not known yet
 
-	// Known reports whether an agent's key was admitted before; Remember is called
-	// when the token admits a new one. Both may be nil.
+	// Known reports whether an agent's key was admitted before; Remember is called when the token admits a new one. Both
+	// may be nil.
 	Known    func(key string) bool
 	Remember func(key string)
 }
+
+const (
+	startTimeout = 10 * time.Second // of NATS
+	// joinTimeout bounds the TLS handshake and the authentication of a client. It is long enough for a machine without
+	// free CPU.
+	joinTimeout = 30 * time.Second
+	// maxStrangers is how many clients may be about to authenticate. If there are more, the oldest are disconnected.
+	maxStrangers     = 64
+	strangerInterval = 100 * time.Millisecond
+	answerTime       = 2 * time.Minute // bounds how long an agent may take to answer a question
+)
 
 // Serve starts NATS.
 func Serve(o ServerOptions) (*Server, error) {
@@ -59,30 +66,55 @@ func Serve(o ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	pin, err := o.Identity.Pin()
-	if err != nil {
+	s := &Server{ServerOptions: o, closed: make(chan struct{}), admitted: map[string]bool{}}
+	if s.pin, err = o.Identity.Pin(); err != nil {
 		return nil, err
 	}
-	d := &authenticator{ServerOptions: o, admitted: map[string]bool{}}
-	s, err := server.NewServer(&server.Options{
+	s.server, err = server.NewServer(&server.Options{
 		ServerName: "tacho", Host: host, Port: port, NoSigs: true, NoLog: true,
-		CustomClientAuthentication: d, AlwaysEnableNonce: true, // clients sign the nonce with their keys
+		CustomClientAuthentication: s, AlwaysEnableNonce: true, // clients sign the nonce with their keys
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}, TLSHandshakeFirst: true, TLSTimeout: joinTimeout.Seconds(),
-		MaxPayload: 8 << 20, WriteDeadline: 10 * time.Second, AuthTimeout: joinTimeout.Seconds(),
+		MaxPayload: maxMessageBytes, WriteDeadline: 10 * time.Second, AuthTimeout: joinTimeout.Seconds(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start NATS: %w", err)
 	}
-	go s.Start()
-	if !s.ReadyForConnections(startTimeout) {
-		s.Shutdown()
+	go s.server.Start()
+	if !s.server.ReadyForConnections(startTimeout) {
+		s.server.Shutdown()
 		return nil, errors.New("NATS did not start: is the address taken? (--nats-listen chooses another address)")
 	}
-	return &Server{s, d, pin}, nil
+	go s.limitStrangers()
+	return s, nil
 }
 
-// Join returns the address that agents on a host join, with the fingerprint of the
-// server's key.
+// limitStrangers disconnects clients that do not authenticate.
+func (s *Server) limitStrangers() {
+	tick := time.NewTicker(strangerInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.closed:
+			return
+		case <-tick.C:
+		}
+		all, err := s.server.Connz(&server.ConnzOptions{Username: true, Limit: s.server.NumClients()})
+		if err != nil {
+			continue
+		}
+		var strangers []uint64 // in the order of their arrival
+		for _, c := range all.Conns {
+			if c.AuthorizedUser == "" {
+				strangers = append(strangers, c.Cid)
+			}
+		}
+		for _, id := range strangers[:max(len(strangers)-maxStrangers, 0)] {
+			_ = s.server.DisconnectClientByID(id) // it may have left
+		}
+	}
+}
+
+// Join returns the address that agents on a host join, with the fingerprint of the server's key.
 func (s *Server) Join(host string) string {
 	_, port, _ := net.SplitHostPort(s.server.Addr().String())
 	return "tls://" + net.JoinHostPort(host, port) + "#" + s.pin
@@ -99,28 +131,21 @@ func (s *Server) URL() string {
 
 // Admitted reports whether the server admitted an agent with a key.
 func (s *Server) Admitted(key string) bool {
-	s.auth.mu.Lock()
-	defer s.auth.mu.Unlock()
-	return s.auth.admitted[key]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.admitted[key]
 }
 
 // Close stops the server.
 func (s *Server) Close() {
+	close(s.closed)
 	s.server.Shutdown()
 	s.server.WaitForShutdown()
 }
 
-// A door decides which clients may connect. Every client proves that it owns a key. An
-// agent may connect if its key was admitted before, or if it knows the token.
-type authenticator struct {
-	ServerOptions
-
-	mu       sync.Mutex
-	admitted map[string]bool // keys of agents
-}
-
-// Check implements server.Authentication.
-func (d *authenticator) Check(c server.ClientAuthentication) bool {
+// Check implements server.Authentication. Every client proves that it owns a key. An agent may connect if its key was
+// admitted before, or if it knows the token.
+func (s *Server) Check(c server.ClientAuthentication) bool {
 	o := c.GetOpts()
 	signature, err := base64.RawURLEncoding.DecodeString(o.Sig)
 	if err != nil {
@@ -130,11 +155,11 @@ func (d *authenticator) Check(c server.ClientAuthentication) bool {
 	if err != nil || key.Verify(c.GetNonce(), signature) != nil {
 		return false
 	}
-	if o.Nkey == d.Identity.Public() {
+	if o.Nkey == s.Identity.Public() {
 		c.RegisterUser(&server.User{Username: "coordinator"})
 		return true
 	}
-	if !d.admit(o.Nkey, o.Token) {
+	if !s.admit(o.Nkey, o.Token) {
 		return false
 	}
 	c.RegisterUser(&server.User{Username: o.Nkey, Permissions: agentPermissions(o.Nkey)})
@@ -142,30 +167,26 @@ func (d *authenticator) Check(c server.ClientAuthentication) bool {
 }
 
 // admit reports whether an agent may connect.
-func (d *authenticator) admit(key, token string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.admitted[key] {
+func (s *Server) admit(key, token string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.admitted[key] {
 		return true
 	}
-	switch {
-	case d.Known != nil && d.Known(key):
-	case d.Token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(d.Token)) == 1:
-		if d.Remember != nil {
-			d.Remember(key)
+	if s.Known == nil || !s.Known(key) {
+		if s.Token == "" || subtle.ConstantTimeCompare([]byte(token), []byte(s.Token)) != 1 {
+			return false
 		}
-	default:
-		return false
+		if s.Remember != nil {
+			s.Remember(key)
+		}
 	}
-	d.admitted[key] = true
+	s.admitted[key] = true
 	return true
 }
 
-// answerTime bounds how long an agent may take to answer a question.
-const answerTime = 2 * time.Minute
-
-// agentPermissions let an agent receive its own orders, and send answers, its own beats
-// and its own records. It cannot read other agents' records or orders.
+// agentPermissions let an agent receive its own orders, and send answers, its own beats and its own records. It cannot
+// read other agents' records or orders.
 func agentPermissions(key string) *server.Permissions {
 	return &server.Permissions{
 		Subscribe: &server.SubjectPermission{Allow: []string{discoverSubject, "tacho.agent." + key + ".>", inboxPrefix(key) + ".>"}},

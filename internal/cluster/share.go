@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,26 +16,33 @@ import (
 	"github.com/tacho-bench/tacho/stat"
 )
 
+// A shareState is the part of a share that its records do not contain.
+type shareState struct {
+	Part     int           `json:"k"` // of the level
+	Parts    int           `json:"n"`
+	Lost     string        `json:"lost,omitempty"`  // why the share is incomplete
+	LeaseEnd time.Duration `json:"lease,omitempty"` // with Lost: when the agent stopped sending at the latest, since the start of the level
+	Agent    agentInfo     `json:"agent"`
+	Offset   time.Duration `json:"offset"` // of the agent's clock, used for its start time
+}
+
 // A share is a part of a level and its received records.
 type share struct {
-	id          int    // number of the record stream
-	part, parts int    // index of the part of the level, and number of parts
-	takenOver   bool   // from a lost agent
-	superseded  bool   // another agent sends what was not received in time
-	taker       string // name of the agent that took over
-	member      *member
-	offset      time.Duration // of the agent's clock, used for its start time
-	closedLoop  bool          // requests are due when a slot is free
-	rejected    atomic.Bool   // the agent has no such share
+	shareState
+
+	id         int    // number of the record stream
+	before     *share // the share of a lost agent that this one continues
+	next       *share // the share that continues this one
+	member     *member
+	closedLoop bool        // requests are due when a slot is free
+	rejected   atomic.Bool // the agent has no such share
 
 	received    int64  // received bytes of the stream
 	partialLine []byte // start of a line whose end was not received yet
 	ended       bool
-	lossReason  string    // why the share is incomplete
-	lostAt      time.Time // when another agent took over
 	final       finalMessage
-	warnedFull  bool // a full spool was reported
 	requests    int
+	repeated    int         // requests that the agent before may have sent, too
 	lag         stat.Digest // milliseconds
 	clockMoved  time.Duration
 	clockBound  time.Duration // largest error of the clock offset
@@ -57,16 +65,22 @@ type partialSession struct {
 	turns int
 }
 
-// newShare appends a share for one part of a level.
+// newShare appends a share for one part of a level. It continues the last share of the same part, if there is one.
 func (c *Coordinator) newShare(l *levelRun, k, n int, by *member) *share {
-	s := &share{id: len(l.shares), part: k, parts: n, member: by, closedLoop: l.task.Closed, keepsProgress: c.reassigns(), partial: map[uint64]*partialSession{}, answers: map[turnKey]tacho.Answer{}}
+	s := &share{
+		shareState: shareState{Part: k, Parts: n, Agent: by.agentInfo}, id: len(l.shares), member: by, closedLoop: l.task.Closed,
+		keepsProgress: c.reassigns(), partial: map[uint64]*partialSession{}, answers: map[turnKey]tacho.Answer{},
+	}
+	if i := slices.IndexFunc(l.shares, func(o *share) bool { return o.Part == k && o.next == nil }); i >= 0 {
+		s.before, l.shares[i].next = l.shares[i], s
+	}
 	l.shares = append(l.shares, s)
 	return s
 }
 
 // prepareCommand returns the command that prepares the share.
 func (s *share) prepareCommand(l *levelRun) *command {
-	return &command{Kind: cmdPrepare, Attempt: l.attempt, Task: l.task, Share: s.id, Part: s.part, Parts: s.parts, KeepAnswers: s.keepsProgress, Lease: l.lease}
+	return &command{Kind: cmdPrepare, Attempt: l.attempt, Task: l.task, Share: s.id, Part: s.Part, Parts: s.Parts, KeepAnswers: s.keepsProgress, Lease: l.lease}
 }
 
 // add adds the next bytes of the stream, or the final message.
@@ -85,38 +99,50 @@ func (s *share) addLines(body []byte, sink tacho.Sink) error {
 	for {
 		line, rest, whole := bytes.Cut(s.partialLine, []byte("\n"))
 		if !whole {
-			s.partialLine = append([]byte(nil), s.partialLine...) // releases the memory of processed lines
+			s.partialLine = bytes.Clone(s.partialLine) // releases the memory of processed lines
 			return nil
 		}
 		s.partialLine = rest
 		if err := s.addLine(line, sink); err != nil {
-			return err
+			return fmt.Errorf("agent %s: a record cannot be read: %w", s.member.Name, err)
 		}
 	}
 }
 
 func (s *share) addLine(line []byte, sink tacho.Sink) error {
 	if bytes.HasPrefix(line, answerPrefix) {
-		return s.addAnswer(line)
+		var a answerLine
+		err := json.Unmarshal(line, &a)
+		if s.keepsProgress { // until its record arrives
+			s.answers[turnKey{a.Session, a.Turn}] = tacho.Answer{Text: a.Text, Tokens: a.Tokens}
+		}
+		return err
 	}
 	var r tacho.Record
 	if err := recordjson.Decode(line, &r); err != nil {
-		return fmt.Errorf("agent %s: a record cannot be read: %w", s.member.Name, err)
+		return err
 	}
 	return s.addRecord(&r, sink)
 }
 
 func (s *share) addRecord(r *tacho.Record, sink tacho.Sink) error {
 	s.requests++
+	if s.before != nil && r.Due <= s.before.LeaseEnd {
+		s.repeated++
+	}
 	if n := len(s.done); n == 0 || s.done[n-1] != r.Session {
 		s.done = append(s.done, r.Session)
 	}
 	r.Agent = s.member.Name
 	offset, bound := s.member.offset()
 	s.clockBound = max(s.clockBound, bound)
-	s.correctClock(r, s.offset-offset)
+	s.correctClock(r, s.Offset-offset)
 	s.trackSession(r)
-	if from := s.expectedAt(r); r.Sent != tacho.Never && from != tacho.Never {
+	from := r.Due // client lag counts from here
+	if s.closedLoop {
+		from = r.Slot
+	}
+	if r.Sent != tacho.Never && from != tacho.Never {
 		s.lag.Add(float64(r.Sent-from) / 1e6)
 	}
 	return sink.Add(r)
@@ -153,29 +179,8 @@ type answerLine struct {
 
 var answerPrefix = []byte(`{"said":`)
 
-// addAnswer keeps an answer until its record arrives.
-func (s *share) addAnswer(line []byte) error {
-	var a answerLine
-	if err := json.Unmarshal(line, &a); err != nil {
-		return fmt.Errorf("agent %s: an answer cannot be read: %w", s.member.Name, err)
-	}
-	if s.keepsProgress {
-		s.answers[turnKey{a.Session, a.Turn}] = tacho.Answer{Text: a.Text, Tokens: a.Tokens}
-	}
-	return nil
-}
-
-// expectedAt returns the time from which client lag counts.
-func (s *share) expectedAt(r *tacho.Record) time.Duration {
-	if s.closedLoop {
-		return r.Slot
-	}
-	return r.Due
-}
-
-// correctClock converts the times of a record to the coordinator's clock, using a better
-// estimate of the offset than at the start of the level. Times of the schedule need no
-// correction.
+// correctClock converts the times of a record to the coordinator's clock, using a better estimate of the offset than at
+// the start of the level. Times of the schedule need no correction.
 func (s *share) correctClock(r *tacho.Record, by time.Duration) {
 	if by == 0 {
 		return
@@ -203,14 +208,28 @@ func (s *share) report(l *levelRun) metric.Agent {
 	extra, _ := s.extra(l)
 	offset, bound := s.member.offset()
 	out := metric.Agent{
-		Name: s.member.Name, Host: s.member.Host, Share: s.part, CPUs: s.member.CPUs, Requests: s.requests, Offset: offset, OffsetErr: max(bound, s.clockBound), Moved: s.clockMoved,
-		SameClock: s.member.clock.same, Client: s.final.Client, Missing: s.missingReason(), Retaken: s.takenOver, SpoolMost: s.final.MaxPending,
-		NotReceived: s.notReceived(), Extra: extra,
+		Name: s.member.Name, Host: s.member.Host, Share: s.Part, CPUs: s.member.CPUs, Requests: s.requests, Offset: offset, OffsetErr: max(bound, s.clockBound), Moved: s.clockMoved,
+		SameClock: s.member.clock.same, Client: s.final.Client, Retaken: s.before != nil, SpoolMost: s.final.MaxPending, NotReceived: s.notReceived(), Extra: extra,
+	}
+	if s.taker() == "" {
+		out.Missing = s.Lost
 	}
 	if s.lag.N() > 0 {
 		out.LagMillis = s.lag.Distribution().Quantile(0.99)
 	}
 	return out
+}
+
+// taker returns the name of the agent that took over, or "".
+func (s *share) taker() string {
+	next := s.next
+	for next != nil && next.Lost != "" && next.requests == 0 {
+		next = next.next
+	}
+	if next == nil {
+		return ""
+	}
+	return next.member.Name
 }
 
 // sent returns how many requests the agent has sent of the share, as far as is known, and when.
@@ -222,34 +241,44 @@ func (s *share) sent() (n int, at time.Time) {
 
 // notReceived returns how many requests were sent, as far as is known, without a record.
 func (s *share) notReceived() int {
-	if s.superseded || s.lossReason == "" {
+	if s.next != nil || s.Lost == "" {
 		return s.final.Lost
 	}
 	n, _ := s.sent()
 	return max(n-s.requests, 0)
 }
 
-// extra returns how many requests the agent sent that another agent sent again. If the agent did
-// not return, the number is an upper bound: the agent may have sent until the end of its lease.
+// lose ends a share, and sets until when its agent may have sent requests.
+func (s *share) lose(l *levelRun, why string) {
+	s.Lost, s.LeaseEnd = why, time.Since(l.epoch)
+	if _, at := s.sent(); at.After(l.epoch) {
+		s.LeaseEnd = min(s.LeaseEnd, at.Sub(l.epoch)+l.lease)
+	}
+}
+
+// extra returns how many requests the agent sent that another agent sent again. If the agent did not return, the number
+// is an upper bound: the agent may have sent until the end of its lease what was due until then.
 func (s *share) extra(l *levelRun) (n int, most bool) {
-	if !s.superseded {
+	if s.next == nil {
 		return 0, false
 	}
 	n, at := s.sent()
-	if most = !s.ended && at.Before(s.lostAt); most && at.After(l.epoch) {
-		n += int(math.Ceil(float64(n) / float64(at.Sub(l.epoch)) * float64(l.lease)))
+	n = max(n-s.requests, 0)
+	if s.ended || at.Sub(l.epoch) > s.LeaseEnd {
+		return n, false
 	}
-	return max(n-s.requests, 0), most
+	if s.closedLoop && at.After(l.epoch) { // the load has no schedule
+		return n + int(math.Ceil(float64(n+s.requests)*float64(l.lease)/float64(at.Sub(l.epoch)))), true
+	}
+	repeated := 0
+	for next := s.next; next != nil; next = next.next {
+		repeated += next.repeated
+	}
+	return max(n, repeated), true
 }
 
 // died reports whether the agent announced that it ended before its share.
 func (s *share) died() bool { return s.ended && (s.final.Died || s.final.Stopped) }
 
-// missingReason returns why the share is incomplete. It is empty if the share is complete or
-// was taken over.
-func (s *share) missingReason() string {
-	if s.taker != "" {
-		return ""
-	}
-	return s.lossReason
-}
+// isLost reports whether the agent cannot send the share any more.
+func (s *share) isLost() bool { return s.Lost != "" && !s.final.Orphaned }

@@ -37,7 +37,7 @@ func TestLeavingAgentTakesNothing(t *testing.T) {
 	if err := a.prepare(&command{Kind: cmdPrepare, Task: &run.Task{}, Parts: 1}); !errors.Is(err, errStopping) {
 		t.Error(err)
 	}
-	if err := a.admit(&command{Kind: cmdAssign, Run: "next"}, &envelope{}); !errors.Is(err, errStopping) {
+	if err := a.admit(&command{Kind: cmdAssign, Run: "next"}); !errors.Is(err, errStopping) {
 		t.Error(err)
 	}
 }
@@ -73,7 +73,7 @@ func TestPast(t *testing.T) {
 	if len(got.skip) != 5 || got.skip[3] || got.elapsed != time.Minute {
 		t.Errorf("it leaves out %v, at %v", got.skip, got.elapsed)
 	}
-	if b := got.partialSessions(); fmt.Sprint(b) != "[{4 [{0 0s 1ns {answer 0 0}} {1 1ns 2ns {answer 1 0}}]} {8 [{0 0s -1ns { 0}}]}]" {
+	if b := got.partial; fmt.Sprint(b) != "[{4 [{0 0s 1ns {answer 0 0}} {1 1ns 2ns {answer 1 0}}]} {8 [{0 0s -1ns { 0}}]}]" {
 		t.Errorf("it goes on with %v", b)
 	}
 	if n := len(first.answers) + len(second.answers); n != 0 {
@@ -97,14 +97,14 @@ func TestPastInPieces(t *testing.T) {
 	var told progressByShare
 	pieces := l.progressCommands(0, time.Minute)
 	for _, o := range pieces {
-		if n := len(sealer.mustSeal(t, agent, o)); n > 1<<20 {
+		if n := len(sealer.mustSeal(t, agent, o).Data); n > 1<<20 {
 			t.Errorf("an order of %d bytes", n)
 		}
 		told.add(&o)
 	}
 	got := told.take(&command{})
-	if len(got.skip) != 300_040 || len(got.partialSessions()) != 40 || len(pieces) < 30 {
-		t.Errorf("%d sessions are left out, %d go on, in %d pieces", len(got.skip), len(got.partialSessions()), len(pieces))
+	if len(got.skip) != 300_040 || len(got.partial) != 40 || len(pieces) < 30 {
+		t.Errorf("%d sessions are left out, %d go on, in %d pieces", len(got.skip), len(got.partial), len(pieces))
 	}
 }
 
@@ -116,8 +116,9 @@ func TestAdviceOnLoss(t *testing.T) {
 	for how, want := range map[string]bool{"": true, "reassign": false} {
 		c, l := &Coordinator{Options: Options{OnLoss: how}}, &levelRun{task: &run.Task{}}
 		s := c.newShare(l, 0, 1, &member{})
-		s.lossReason = "its process died"
-		r := s.reasons(l)
+		s.Lost = "its process died"
+		l.explain(s)
+		r := l.reasons
 		if len(r) != 1 || strings.Contains(r[0].Text, "--on-loss reassign") != want {
 			t.Errorf("with --on-loss %q it says %v", how, r)
 		}
@@ -167,7 +168,7 @@ func TestStartIsMonotonic(t *testing.T) {
 	t.Parallel()
 	w := &localShare{startAt: make(chan time.Time, 1)}
 	at := time.Now().Add(time.Minute).Round(0)
-	must(t, w.execute(&command{Kind: cmdStart, Start: at.UnixNano()}))
+	w.execute(&command{Kind: cmdStart, Start: at.UnixNano()})
 	start := <-w.startAt
 	if !strings.Contains(start.String(), "m=+") {
 		t.Errorf("the level starts at %v, which has no monotonic reading", start)

@@ -5,19 +5,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/filelock"
 	"github.com/tacho-bench/tacho/internal/recordjson"
 )
 
-// A spool keeps the records of a share until they are delivered, as a stream of lines in
-// segment files. Each line is written before the next record is accepted, so a killed process
-// loses no finished record. Records wait in memory if the disk is full.
+// A spool keeps the records of a share until they are delivered, as a stream of lines in segment files. Each line is
+// written before the next record is accepted, so a killed process loses no finished record. Records wait in memory if the
+// disk is full.
 //
 // The spool is the Sink of the share. It never waits for a reader.
 type spool struct {
@@ -26,22 +28,24 @@ type spool struct {
 	limit       int64 // maximum bytes on disk
 	keepAnswers bool  // also store answers that later turns may quote
 	memoryLimit int   // maximum bytes in memory
+	added       chan struct{}
 
 	mu           sync.Mutex
-	file         *os.File // the last segment, or nil
-	segmentStart int64    // offset of its first byte
-	written      int64    // bytes of the stream on disk, including deleted segments
-	start        int64    // offset of the first byte that is still on disk
-	pending      []byte   // bytes after written, in memory
+	file         *os.File  // the last segment, or nil
+	segments     []segment // on disk
+	written      int64     // bytes of the stream on disk, including deleted segments
+	pending      []byte    // bytes after written, in memory
 	line         []byte
 	ended        bool // closed
 	skipCanceled bool // skip canceled requests
 	diskErr      error
 	firstDiskErr error // first error of the disk
-	lost         int
-	maxPending   int64         // maximum number of undelivered bytes
-	added        chan struct{} // signals new bytes
+	lost         int   // dropped records
+	maxPending   int64 // maximum number of undelivered bytes
 }
+
+// A segment is one file of a spool. Its name is the offset of its first byte.
+type segment struct{ start, end int64 }
 
 // spoolInfo identifies the share of a spool.
 type spoolInfo struct {
@@ -59,20 +63,39 @@ const (
 // newSpool creates a spool below a directory.
 func newSpool(root string, about spoolInfo, most int64) (*spool, error) {
 	dir := filepath.Join(root, fmt.Sprintf("%s-%s-%d", about.Run, about.Attempt, about.Share))
-	if err := os.RemoveAll(dir); err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	text, err := json.Marshal(about)
+	err = errors.Join(err, os.RemoveAll(dir), os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, infoFile), text, 0o600))
+	if err != nil {
 		return nil, fmt.Errorf("make a spool: %w (choose another place with --spool)", err)
 	}
-	text, err := json.Marshal(about)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, infoFile), text, 0o600)
-	}
-	return &spool{dir: dir, info: about, limit: most, memoryLimit: spoolMemory, added: make(chan struct{}, 1)}, err
+	return &spool{dir: dir, info: about, limit: most, memoryLimit: spoolMemory, added: make(chan struct{}, 1)}, nil
 }
 
-func (s *spool) segment(begin int64) string {
+// openSpool opens a spool that an earlier process left.
+func openSpool(dir string) (*spool, error) {
+	text, err := os.ReadFile(filepath.Join(dir, infoFile))
+	if err != nil {
+		return nil, err
+	}
+	s := &spool{dir: dir, ended: true, limit: 1 << 62, memoryLimit: spoolMemory, added: make(chan struct{}, 1)}
+	if err := json.Unmarshal(text, &s.info); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir) // sorted by name
+	for _, e := range entries {
+		var begin int64
+		if _, err := fmt.Sscanf(e.Name(), "%d.jsonl", &begin); err != nil {
+			continue
+		}
+		if info, err := e.Info(); err == nil {
+			s.written = begin + info.Size()
+			s.segments = append(s.segments, segment{begin, s.written})
+		}
+	}
+	return s, err
+}
+
+func (s *spool) path(begin int64) string {
 	return filepath.Join(s.dir, fmt.Sprintf("%016d.jsonl", begin))
 }
 
@@ -93,9 +116,8 @@ func (s *spool) Add(r *tacho.Record) (err error) {
 		return nil // the final message reports it
 	}
 	s.pending = append(s.pending, s.line...)
-	s.diskErr = s.flush()
-	s.firstDiskErr = cmp.Or(s.firstDiskErr, s.diskErr)
-	s.maxPending = max(s.maxPending, s.written+int64(len(s.pending))-s.start)
+	s.flush()
+	s.maxPending = max(s.maxPending, s.written+int64(len(s.pending))-s.start())
 	s.wake()
 	return nil
 }
@@ -129,6 +151,7 @@ func (s *spool) Close() error {
 	return nil
 }
 
+// wake signals new bytes, or the end.
 func (s *spool) wake() {
 	select {
 	case s.added <- struct{}{}:
@@ -136,31 +159,48 @@ func (s *spool) wake() {
 	}
 }
 
+// start returns the offset of the first byte that is still on disk.
+func (s *spool) start() int64 {
+	if len(s.segments) == 0 {
+		return s.written
+	}
+	return s.segments[0].start
+}
+
 // flush writes pending bytes until the disk is full.
-func (s *spool) flush() error {
-	for len(s.pending) > 0 {
-		if s.written-s.start+int64(len(s.pending)) > s.limit {
-			return errSpoolFull
-		}
-		if s.file != nil && s.written-s.segmentStart >= segmentBytes {
-			_ = s.file.Close() // the kernel has all bytes
-			s.file = nil
-		}
-		if s.file == nil {
-			f, err := os.OpenFile(s.segment(s.written), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-			if err != nil {
-				return err
-			}
-			s.file, s.segmentStart = f, s.written
-		}
-		n, err := s.file.Write(s.pending)
-		s.written += int64(n)
-		s.pending = s.pending[:copy(s.pending, s.pending[n:])]
+func (s *spool) flush() {
+	for s.diskErr = nil; len(s.pending) > 0 && s.diskErr == nil; {
+		s.diskErr = s.writePending()
+	}
+	s.firstDiskErr = cmp.Or(s.firstDiskErr, s.diskErr)
+}
+
+func (s *spool) writePending() error {
+	if s.written-s.start()+int64(len(s.pending)) > s.limit {
+		return errSpoolFull
+	}
+	if s.file != nil && s.written-s.segments[len(s.segments)-1].start >= segmentBytes {
+		s.closeFile()
+	}
+	if s.file == nil {
+		f, err := os.OpenFile(s.path(s.written), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 		if err != nil {
 			return err
 		}
+		s.file, s.segments = f, append(s.segments, segment{s.written, s.written})
 	}
-	return nil
+	n, err := s.file.Write(s.pending)
+	s.written += int64(n)
+	s.segments[len(s.segments)-1].end = s.written
+	s.pending = s.pending[:copy(s.pending, s.pending[n:])]
+	return err
+}
+
+func (s *spool) closeFile() {
+	if s.file != nil {
+		_ = s.file.Close() // the kernel has all bytes
+		s.file = nil
+	}
 }
 
 // size returns the length of the stream so far, and whether it is final.
@@ -170,66 +210,60 @@ func (s *spool) size() (n int64, ended bool) {
 	return s.written + int64(len(s.pending)), s.ended
 }
 
-// read reads bytes of the stream from an offset. It returns 0 if there are none yet.
+// read reads bytes of the stream from an offset, of at most one file. It returns 0 if there are none yet.
 func (s *spool) read(at int64, into []byte) (int, error) {
 	s.mu.Lock()
-	written, waiting := s.written, s.pending
-	if at >= written {
-		n := copy(into, waiting[min(at-written, int64(len(waiting))):])
-		s.mu.Unlock()
-		return n, nil
+	if at >= s.written {
+		defer s.mu.Unlock()
+		return copy(into, s.pending[min(at-s.written, int64(len(s.pending))):]), nil
 	}
+	i := slices.IndexFunc(s.segments, func(g segment) bool { return at >= g.start && at < g.end })
+	if i < 0 {
+		defer s.mu.Unlock()
+		return 0, fmt.Errorf("byte %d of %s was deleted", at, s.dir)
+	}
+	g := s.segments[i]
 	s.mu.Unlock()
-	return readSegments(s.dir, at, into[:min(int64(len(into)), written-at)])
+	f, err := os.Open(s.path(g.start))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }() // read only
+	return f.ReadAt(into[:min(int64(len(into)), g.end-at)], at-g.start)
 }
 
-// confirm deletes segments before an offset, which the coordinator has acknowledged.
+// confirm deletes segments before an offset, which the coordinator has acknowledged. The last one is deleted only if the
+// disk is full: remove deletes it with the spool.
 func (s *spool) confirm(offset int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if offset-s.start < segmentBytes && s.diskErr == nil && len(s.pending) == 0 {
-		return // nothing to delete or to write
-	}
-	for _, g := range segmentsOf(s.dir) {
-		if end := g.start + g.size; end <= offset && (s.file == nil || g.start != s.segmentStart) {
-			_ = os.Remove(s.segment(g.start)) // remove deletes the rest with the spool
-			s.start = max(s.start, end)
+	for len(s.segments) > 0 && s.segments[0].end <= offset && (len(s.segments) > 1 || s.diskErr != nil) {
+		if len(s.segments) == 1 {
+			s.closeFile()
 		}
+		_ = os.Remove(s.path(s.segments[0].start))
+		s.segments = s.segments[1:]
 	}
-	if offset == s.written && s.file != nil && s.written-s.segmentStart > 0 && s.diskErr != nil {
-		_ = s.file.Close() // all of it was read
-		_ = os.Remove(s.segment(s.segmentStart))
-		s.file, s.start = nil, s.written
-	}
-	if len(s.pending) > 0 {
-		s.diskErr = s.flush()
-	}
+	s.flush()
 }
 
 // remove deletes the spool.
 func (s *spool) remove() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.file != nil {
-		_ = s.file.Close() // its content is not needed any more
-		s.file = nil
-	}
+	s.closeFile()
 	return os.RemoveAll(s.dir)
 }
 
-// A spoolStatus is the status of a spool for heartbeats and the final message.
-type spoolStatus struct {
-	pending      int64 // undelivered bytes
-	maxPending   int64 // maximum of pending
-	lost         int   // dropped records
-	diskErr      error // why records wait in memory, or nil
-	firstDiskErr error // why records waited in memory, or nil
-}
-
-func (s *spool) status(handed int64) spoolStatus {
+// final returns what the final message says about the spool.
+func (s *spool) final() (f finalMessage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return spoolStatus{s.written + int64(len(s.pending)) - handed, s.maxPending, s.lost, s.diskErr, s.firstDiskErr}
+	f.Lost, f.MaxPending = s.lost, s.maxPending
+	if s.firstDiskErr != nil {
+		f.SpoolError = s.firstDiskErr.Error()
+	}
+	return f
 }
 
 // idleTime returns the time since the last write.
@@ -244,63 +278,37 @@ func (s *spool) idleTime() time.Duration {
 	return time.Since(last)
 }
 
-// A segment is one file of a spool.
-type segment struct{ start, size int64 }
-
-// segmentsOf returns the files of a spool in order.
-func segmentsOf(dir string) (out []segment) {
-	entries, err := os.ReadDir(dir) // sorted by name, which is the offset
+// lockSpool prevents two agents from using one spool. Each would deliver what the other is writing.
+func lockSpool(root string) (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(root, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil
+		return nil, fmt.Errorf("open the spool: %w (choose another place with --spool)", err)
 	}
-	for _, e := range entries {
-		var begin int64
-		if _, err := fmt.Sscanf(e.Name(), "%d.jsonl", &begin); err != nil {
-			continue
-		}
-		if info, err := e.Info(); err == nil {
-			out = append(out, segment{begin, info.Size()})
-		}
+	if err := filelock.Lock(f); err != nil {
+		_ = f.Close() // nothing was written
+		return nil, fmt.Errorf("another agent uses the spool %s: give each agent its own --name or --spool", root)
 	}
-	return out
+	return func() { _ = f.Close() }, nil
 }
 
-// readSegments reads bytes from an offset, of at most one file.
-func readSegments(dir string, at int64, into []byte) (int, error) {
-	for _, g := range segmentsOf(dir) {
-		if at < g.start || at >= g.start+g.size {
-			continue
-		}
-		f, err := os.Open((&spool{dir: dir}).segment(g.start))
+// StoredIdentity returns the key in a file, and creates one if there is none. A restarted agent has the same key, so the
+// coordinator accepts records of the earlier process, and agents know the coordinator of an earlier run.
+func StoredIdentity(path string) (*Identity, error) {
+	seed, err := os.ReadFile(path)
+	if err == nil {
+		i, err := ReadIdentity(seed)
 		if err != nil {
-			return 0, err
+			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		defer func() { _ = f.Close() }() // read only
-		n, err := f.ReadAt(into[:min(int64(len(into)), g.start+g.size-at)], at-g.start)
-		if errors.Is(err, io.EOF) {
-			err = nil
-		}
-		return n, err
+		return i, nil
 	}
-	return 0, fmt.Errorf("byte %d of %s was deleted", at, dir)
-}
-
-// openSpool opens a spool that an earlier process left.
-func openSpool(dir string) (*spool, error) {
-	text, err := os.ReadFile(filepath.Join(dir, infoFile))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	i, err := NewIdentity()
 	if err != nil {
 		return nil, err
 	}
-	s := &spool{dir: dir, ended: true, limit: 1 << 62, memoryLimit: spoolMemory, added: make(chan struct{}, 1)}
-	if err := json.Unmarshal(text, &s.info); err != nil {
-		return nil, err
-	}
-	segments := segmentsOf(dir)
-	if len(segments) == 0 {
-		return s, nil
-	}
-	s.start = segments[0].start
-	last := segments[len(segments)-1]
-	s.written = last.start + last.size
-	return s, nil
+	seed, err = i.Seed()
+	return i, errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, seed, 0o600))
 }

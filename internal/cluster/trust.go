@@ -11,25 +11,41 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
 	"github.com/tacho-bench/tacho/internal/run"
 )
 
-// An envelope carries a command. It is encrypted for one agent and signed by the coordinator.
-type envelope struct {
-	From    string `json:"from"` // the coordinator's public key
-	SealKey string `json:"box"`  // public key of the encryption
-	Body    []byte `json:"body"`
-	Sig     []byte `json:"sig"`
+// All clients of a NATS server may have one token, so NATS can neither tell who sent a message nor hide a plan. Messages
+// are signed, and commands are also encrypted for one agent.
+
+// Headers of signed messages.
+const (
+	signatureHeader = "Tacho-Signature"
+	fromHeader      = "Tacho-From" // of a command: the coordinator's public key
+	sealHeader      = "Tacho-Box"  // of a command: the public key that it is encrypted with
+)
+
+// signedText returns the bytes that a signature covers. The subject of an answer is unique to its question, the subject
+// of a command names the agent, and the subject of records names run, level and agent, so a signature is worthless
+// anywhere else.
+func signedText(m *nats.Msg) []byte {
+	text := []byte("tacho message 2\n" + m.Subject + "\n")
+	for _, name := range []string{offsetHeader, endHeader, fromHeader, sealHeader} {
+		text = append(append(text, m.Header.Get(name)...), '\n')
+	}
+	return append(text, m.Data...)
 }
 
-// maxMessageBytes bounds the messages that an agent decodes.
-const maxMessageBytes = 8 << 20
-
-// signed returns the bytes that the signature covers, including the name of the agent.
-func (e *envelope) signed(agent string) []byte {
-	return fmt.Appendf(nil, "tacho order 1\n%s\n%s\n%s", agent, e.SealKey, e.Body)
+// signedBy reports whether the owner of a public key signed a message.
+func signedBy(key string, m *nats.Msg) bool {
+	public, err := nkeys.FromPublicKey(key)
+	if err != nil {
+		return false
+	}
+	signature, err := base64.RawURLEncoding.DecodeString(m.Header.Get(signatureHeader))
+	return err == nil && public.Verify(signedText(m), signature) == nil
 }
 
 // An Identity is a key pair that signs messages.
@@ -59,16 +75,40 @@ func (i *Identity) Public() string {
 	return key
 }
 
-// Derive returns a secret that depends on the key pair and the purpose. It does not reveal the
-// key.
+// Derive returns a secret that depends on the key pair and the purpose. It does not reveal the key.
 func (i *Identity) Derive(purpose string) string {
+	return base64.RawURLEncoding.EncodeToString(i.mac(purpose)[:18])
+}
+
+func (i *Identity) mac(purpose string) []byte {
 	seed, _ := i.pair.Seed() // a key pair has a seed
 	mac := hmac.New(sha256.New, seed)
 	_, _ = mac.Write([]byte(purpose)) // never fails
-	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:18])
+	return mac.Sum(nil)
 }
 
-// A sealer encrypts and signs commands.
+// sign adds a signature to a message. The subject and all other headers must be set.
+func (i *Identity) sign(m *nats.Msg) error {
+	signature, err := i.pair.Sign(signedText(m))
+	m.Header.Set(signatureHeader, base64.RawURLEncoding.EncodeToString(signature))
+	return err
+}
+
+// send publishes a signed message with a JSON body.
+func (i *Identity) send(nc *nats.Conn, subject, reply string, body any) error {
+	m := nats.NewMsg(subject)
+	m.Reply = reply
+	var err error
+	if m.Data, err = json.Marshal(body); err == nil {
+		err = i.sign(m)
+	}
+	if err == nil {
+		err = nc.PublishMsg(m)
+	}
+	return err
+}
+
+// A sealer encrypts and signs commands. Each coordinator has a new key, so agents notice that another one continues.
 type sealer struct {
 	identity *Identity
 	key      nkeys.KeyPair
@@ -85,67 +125,41 @@ func newSealer(i *Identity) (*sealer, error) {
 }
 
 // seal encrypts and signs a command for one agent.
-func (s *sealer) seal(agent, box string, o *command) ([]byte, error) {
+func (s *sealer) seal(agent *agentInfo, o *command) (*nats.Msg, error) {
+	m := nats.NewMsg(agent.orderSubject())
+	m.Header.Set(fromHeader, s.identity.Public())
+	m.Header.Set(sealHeader, s.public)
 	text, err := json.Marshal(o)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		m.Data, err = s.key.Seal(text, agent.SealKey)
 	}
-	e := envelope{From: s.identity.Public(), SealKey: s.public}
-	if e.Body, err = s.key.Seal(text, box); err != nil {
-		return nil, err
+	if err == nil {
+		err = s.identity.sign(m)
 	}
-	if e.Sig, err = s.identity.pair.Sign(e.signed(agent)); err != nil {
-		return nil, err
-	}
-	return json.Marshal(&e)
+	return m, err
 }
 
-// A verifier decrypts and checks commands of trusted coordinators.
-type verifier struct {
-	agent string   // id of the agent
-	trust []string // public keys; empty trusts every coordinator on an authenticated NATS server
-	key   nkeys.KeyPair
-}
-
-// open checks an envelope and decrypts its command.
-func (g *verifier) open(message []byte) (*command, *envelope, error) {
-	var e envelope
-	if len(message) > maxMessageBytes {
-		return nil, nil, errors.New("the message is too long")
+// decrypt checks a message and decrypts its command.
+func (a *agent) decrypt(m *nats.Msg) (*command, error) {
+	o := &command{from: m.Header.Get(fromHeader), sealKey: m.Header.Get(sealHeader)}
+	if len(a.Trust) > 0 && !slices.Contains(a.Trust, o.from) {
+		shown := o.from
+		if !nkeys.IsValidPublicKey(shown) {
+			shown = "without a key"
+		}
+		return nil, fmt.Errorf("the coordinator %s is not trusted here: start the agent with --trust %[1]s if you trust it", shown)
 	}
-	if err := json.Unmarshal(message, &e); err != nil {
-		return nil, nil, errors.New("the message is not a command")
+	if !signedBy(o.from, m) {
+		return nil, errors.New("the signature of the command is wrong")
 	}
-	if len(g.trust) > 0 && !slices.Contains(g.trust, e.From) {
-		return nil, nil, fmt.Errorf("the coordinator %s is not trusted here: start the agent with --trust %[1]s if you trust it", printableKey(e.From))
-	}
-	key, err := nkeys.FromPublicKey(e.From)
+	text, err := a.unseal.Open(m.Data, o.sealKey)
 	if err != nil {
-		return nil, nil, errors.New("the coordinator's key is not valid")
+		return nil, errors.New("the command is encrypted for another agent")
 	}
-	if key.Verify(e.signed(g.agent), e.Sig) != nil {
-		return nil, nil, errors.New("the signature of the command is wrong")
+	if json.Unmarshal(text, o) != nil {
+		return nil, errors.New("the command cannot be decoded")
 	}
-	if !nkeys.IsValidPublicCurveKey(e.SealKey) {
-		return nil, nil, errors.New("the command is encrypted with an invalid key")
-	}
-	text, err := g.key.Open(e.Body, e.SealKey)
-	if err != nil {
-		return nil, nil, errors.New("the command is encrypted for another agent")
-	}
-	var o command
-	if err := json.Unmarshal(text, &o); err != nil {
-		return nil, nil, errors.New("the command cannot be decoded")
-	}
-	return &o, &e, nil
-}
-
-// printableKey returns a key, or a fixed text if the sender's key is malformed.
-func printableKey(key string) string {
-	if !nkeys.IsValidPublicKey(key) {
-		return "without a key"
-	}
-	return key
+	return o, nil
 }
 
 // CheckKey returns an error if a key is not a public key.
@@ -161,30 +175,24 @@ const AnyTarget = "any"
 
 // CheckTarget returns an error if a pattern cannot match any target.
 func CheckTarget(pattern string) error {
-	if pattern == AnyTarget {
-		return nil
-	}
 	u, err := url.Parse(pattern)
-	if err == nil && (u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") || u.Scheme == "unix" && u.Path != "") {
+	if pattern == AnyTarget || err == nil && (u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") || u.Scheme == "unix" && u.Path != "") {
 		return nil
 	}
 	return fmt.Errorf("%q is not a server: write http://host:8000, or %s for all servers", pattern, AnyTarget)
 }
 
-// checkAddress returns an error if no pattern permits a target. A pattern is the start of an
-// address, such as http://host:8000. A pattern without a port permits all ports of the host.
+// checkAddress returns an error if no pattern permits a target. A pattern is the start of an address, such as
+// http://host:8000. A pattern without a port permits all ports of the host.
 func checkAddress(patterns []string, target string) error {
 	t, err := url.Parse(target)
 	if err != nil {
 		return errors.New("the plan's target is not an address")
 	}
-	for _, pattern := range patterns {
-		if pattern == AnyTarget || matchesTarget(pattern, t) {
-			return nil
-		}
+	if slices.ContainsFunc(patterns, func(pattern string) bool { return pattern == AnyTarget || matchesTarget(pattern, t) }) {
+		return nil
 	}
-	shown := t.Scheme + "://" + t.Host
-	return fmt.Errorf("this agent does not permit the target %s: start it with --allow-target %[1]s", shown)
+	return fmt.Errorf("this agent does not permit the target %s: start it with --allow-target %[1]s", t.Scheme+"://"+t.Host)
 }
 
 func matchesTarget(pattern string, t *url.URL) bool {
@@ -195,24 +203,18 @@ func matchesTarget(pattern string, t *url.URL) bool {
 	if p.Scheme == "unix" {
 		return p.Path == t.Path
 	}
-	if !strings.EqualFold(p.Hostname(), t.Hostname()) || p.Port() != "" && p.Port() != t.Port() {
-		return false
-	}
 	path := strings.TrimSuffix(p.Path, "/")
-	return t.Path == path || strings.HasPrefix(t.Path, path+"/") || path == ""
+	return strings.EqualFold(p.Hostname(), t.Hostname()) && (p.Port() == "" || p.Port() == t.Port()) &&
+		(path == "" || t.Path == path || strings.HasPrefix(t.Path, path+"/"))
 }
 
-// checkTask returns an error if the owner of this agent does not permit a task, because the plan sends requests to a
-// server that --allow-target does not name.
+// checkTask returns an error if the owner of this agent does not permit a server of a task.
 func (a *agent) checkTask(t *run.Task) error {
 	addresses, err := t.Addresses()
-	if err != nil {
-		return err
-	}
 	for _, target := range slices.Concat(addresses, t.Targets) {
-		if err := checkAddress(a.Allow, target); err != nil {
-			return err
+		if err == nil {
+			err = checkAddress(a.Allow, target)
 		}
 	}
-	return nil
+	return err
 }

@@ -1,7 +1,7 @@
 package cluster
 
 import (
-	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,7 +33,7 @@ func pair(t testing.TB) (*sealer, *agent) {
 	a.key, err = NewIdentity()
 	must(t, err)
 	a.info = agentInfo{ID: "a1", Key: a.key.Public(), Nonce: "n1", SealKey: public}
-	a.verifier = verifier{agent: "a1", key: box, trust: []string{identity.Public()}}
+	a.unseal, a.Trust = box, []string{identity.Public()}
 	return s, a
 }
 
@@ -44,11 +44,11 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func (s *sealer) mustSeal(t testing.TB, a *agent, o command) []byte {
+func (s *sealer) mustSeal(t testing.TB, a *agent, o command) *nats.Msg {
 	t.Helper()
-	text, err := s.seal(a.info.ID, a.info.SealKey, &o)
+	m, err := s.seal(&a.info, &o)
 	must(t, err)
-	return text
+	return m
 }
 
 // taken returns an agent that works for a run.
@@ -70,71 +70,70 @@ func TestAgentObeysWhomItTrusts(t *testing.T) {
 
 func TestAgentRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
-		message func(t *testing.T, s *sealer, a *agent) []byte
+		message func(t *testing.T, s *sealer, a *agent) *nats.Msg
 		why     string
 	}{
-		"an unknown coordinator": {func(t *testing.T, _ *sealer, a *agent) []byte {
+		"an unknown coordinator": {func(t *testing.T, _ *sealer, a *agent) *nats.Msg {
 			other, _ := pair(t)
 			return other.mustSeal(t, a, command{Kind: cmdAssign, Run: "r2", Nonce: "n1", Seq: 1})
 		}, "is not trusted here"},
-		"a signature of another coordinator": {func(t *testing.T, s *sealer, a *agent) []byte {
+		"a signature of another coordinator": {func(t *testing.T, s *sealer, a *agent) *nats.Msg {
 			other, _ := pair(t)
-			var e envelope
-			must(t, json.Unmarshal(other.mustSeal(t, a, command{Kind: cmdStatus, Run: "r", Seq: 9}), &e))
-			e.From = s.identity.Public()
-			text, err := json.Marshal(e)
-			must(t, err)
-			return text
+			m := other.mustSeal(t, a, command{Kind: cmdStatus, Run: "r", Seq: 9})
+			m.Header.Set(fromHeader, s.identity.Public())
+			return m
 		}, "signature of the command is wrong"},
-		"an order for another agent": {func(t *testing.T, s *sealer, a *agent) []byte {
-			text, err := s.seal("a2", a.info.SealKey, &command{Kind: cmdStatus, Run: "r", Seq: 9})
-			must(t, err)
-			return text
+		"an order for another agent": {func(t *testing.T, s *sealer, a *agent) *nats.Msg {
+			m := s.mustSeal(t, &agent{info: agentInfo{ID: "a2", Key: a.info.Key, SealKey: a.info.SealKey}}, command{Kind: cmdStatus, Run: "r", Seq: 9})
+			m.Subject = a.info.orderSubject()
+			return m
 		}, "signature of the command is wrong"},
-		"an order sealed for another agent": {func(t *testing.T, s *sealer, a *agent) []byte {
+		"an order sealed for another agent": {func(t *testing.T, s *sealer, a *agent) *nats.Msg {
 			_, other := pair(t)
-			text, err := s.seal("a1", other.info.SealKey, &command{Kind: cmdStatus, Run: "r", Seq: 9})
-			must(t, err)
-			return text
+			return s.mustSeal(t, &agent{info: agentInfo{ID: "a1", Key: a.info.Key, SealKey: other.info.SealKey}}, command{Kind: cmdStatus, Run: "r", Seq: 9})
 		}, "encrypted for another agent"},
-		"an order that was given before": {func(t *testing.T, s *sealer, a *agent) []byte {
+		"an order that was given before": {func(t *testing.T, s *sealer, a *agent) *nats.Msg {
 			text := s.mustSeal(t, a, command{Kind: cmdStatus, Run: "r", Seq: 2})
 			a.execute(text)
 			return text
 		}, "a later command"},
-		"an order to join from before": {func(t *testing.T, s *sealer, a *agent) []byte {
+		"an order to join from before": {func(t *testing.T, s *sealer, a *agent) *nats.Msg {
 			a.execute(s.mustSeal(t, a, command{Kind: cmdRelease, Run: "r", Seq: 2}))
 			return s.mustSeal(t, a, command{Kind: cmdAssign, Run: "r", Nonce: "n1", Seq: 3})
 		}, "a replay"},
-		"another run while it works for one": {func(t *testing.T, s *sealer, a *agent) []byte {
+		"another run while it works for one": {func(t *testing.T, s *sealer, a *agent) *nats.Msg {
 			return s.mustSeal(t, a, command{Kind: cmdAssign, Run: "r2", Nonce: a.info.Nonce, Seq: 2})
 		}, "works for another run"},
-		"a session that did not take it": {func(t *testing.T, s *sealer, a *agent) []byte {
+		"a session that did not take it": {func(t *testing.T, s *sealer, a *agent) *nats.Msg {
 			again, err := newSealer(s.identity)
 			must(t, err)
 			return again.mustSeal(t, a, command{Kind: cmdStatus, Run: "r", Seq: 9})
 		}, "works for another coordinator"},
-		"a target outside its list": {func(t *testing.T, s *sealer, a *agent) []byte {
+		"a target outside its list": {func(t *testing.T, s *sealer, a *agent) *nats.Msg {
 			return s.mustSeal(t, a, command{Kind: cmdPrepare, Run: "r", Seq: 2, Parts: 1, Task: &run.Task{Plan: []byte(`{"base_url": ["http://127.0.0.1:8000"]}`), Targets: []string{"http://127.0.0.1:8000", "http://10.0.0.1:80/key"}}})
 		}, "does not permit the target http://10.0.0.1:80"},
-		"a target of the plan that the task does not name": {func(t *testing.T, s *sealer, a *agent) []byte {
+		"a target of the plan that the task does not name": {func(t *testing.T, s *sealer, a *agent) *nats.Msg {
 			return s.mustSeal(t, a, command{Kind: cmdPrepare, Run: "r", Seq: 2, Parts: 1, Task: &run.Task{Plan: []byte(`{"base_url": ["http://10.0.0.1:80"]}`), Targets: []string{"http://127.0.0.1:8000"}}})
 		}, "does not permit the target http://10.0.0.1:80"},
-		"an endpoint outside the permitted path": {func(t *testing.T, s *sealer, a *agent) []byte {
+		"an endpoint outside the permitted path": {func(t *testing.T, s *sealer, a *agent) *nats.Msg {
 			return s.mustSeal(t, a, command{Kind: cmdPrepare, Run: "r", Seq: 2, Parts: 1, Task: &run.Task{Plan: []byte(`{"endpoint": "/%2e%2e/admin"}`)}})
 		}, "contains .."},
-		"a file that it may not read": {func(t *testing.T, s *sealer, a *agent) []byte {
+		"a file that it may not read": {func(t *testing.T, s *sealer, a *agent) *nats.Msg {
 			t.Cleanup(atomicfile.Confine())
 			return s.mustSeal(t, a, command{Kind: cmdPrepare, Run: "r", Seq: 2, Parts: 1, Task: &run.Task{Plan: []byte(`{"structured_output": "regex:@/etc/passwd"}`)}})
 		}, "the plan reads /etc/passwd"},
-		"no share": {func(t *testing.T, s *sealer, a *agent) []byte {
+		"no share": {func(t *testing.T, s *sealer, a *agent) *nats.Msg {
 			return s.mustSeal(t, a, command{Kind: cmdPrepare, Run: "r", Seq: 2, Part: 3, Parts: 2, Task: &run.Task{}})
 		}, "no share"},
-		"no level": {func(t *testing.T, s *sealer, a *agent) []byte {
+		"no level": {func(t *testing.T, s *sealer, a *agent) *nats.Msg {
 			return s.mustSeal(t, a, command{Kind: cmdStart, Run: "r", Seq: 2})
 		}, "unknown level"},
-		"noise":         {func(*testing.T, *sealer, *agent) []byte { return []byte("{") }, "not a command"},
-		"a long letter": {func(*testing.T, *sealer, *agent) []byte { return make([]byte, maxMessageBytes+1) }, "too long"},
+		"another encryption": {func(t *testing.T, s *sealer, a *agent) *nats.Msg {
+			m := s.mustSeal(t, a, command{Kind: cmdStatus, Run: "r", Seq: 9})
+			m.Header.Set(sealHeader, a.info.SealKey)
+			return m
+		}, "signature of the command is wrong"},
+		"noise": {func(*testing.T, *sealer, *agent) *nats.Msg { return &nats.Msg{Data: []byte("{")} }, "coordinator without a key is not trusted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, a := taken(t)
@@ -156,8 +155,9 @@ func TestAgentTellsWhatItRefuses(t *testing.T) {
 	a.Say = func(line string) { said = append(said, line) }
 	later := s.mustSeal(t, a, command{Kind: cmdStatus, Run: "r", Seq: 3})
 	crossed := s.mustSeal(t, a, command{Kind: cmdStatus, Run: "r", Seq: 2})
-	for _, text := range [][]byte{later, crossed, {'{'}, {'{'}, crossed, {'{'}} {
-		a.answerCommand(&nats.Msg{Data: text})
+	noise := &nats.Msg{Data: []byte("{")}
+	for _, m := range []*nats.Msg{later, crossed, noise, noise, crossed, noise} {
+		a.answerCommand(m)
 	}
 	if len(said) != 1 || !strings.HasPrefix(said[0], "Refused a command: ") || strings.Contains(said[0], "later") {
 		t.Errorf("it says %q", said)
@@ -195,10 +195,10 @@ func TestAllowedTargets(t *testing.T) {
 func TestOrdersAreSealed(t *testing.T) {
 	s, a := pair(t)
 	message := s.mustSeal(t, a, command{Kind: cmdPrepare, Task: &run.Task{APIKey: "sk-canary-12345"}})
-	if strings.Contains(string(message), "canary") {
+	if strings.Contains(fmt.Sprint(message.Header, string(message.Data)), "canary") {
 		t.Error("the key is in the message")
 	}
-	o, _, err := a.verifier.open(message)
+	o, err := a.decrypt(message)
 	must(t, err)
 	if o.Task.APIKey != "sk-canary-12345" {
 		t.Errorf("%q came out", o.Task.APIKey)
@@ -208,28 +208,24 @@ func TestOrdersAreSealed(t *testing.T) {
 // FuzzOrders sends arbitrary messages to an agent: unsigned ones, and commands of its own
 // coordinator with arbitrary content.
 func FuzzOrders(f *testing.F) {
-	f.Add([]byte(`{"from":"U","box":"X","body":"","sig":""}`))
 	f.Add([]byte(`{"kind":"prepare","run":"r","seq":5,"n":2,"k":1,"task":{"plan":{},"targets":["http://127.0.0.1:8000"]}}`))
 	f.Add([]byte(`{"kind":"begin","run":"r","seq":5,"start":-1}`))
 	f.Add([]byte(`{"kind":"recall","run":"r","seq":5,"share":1,"skip":[1,2],"begun":[{"id":7,"over":[{"turn":-1,"end_ns":5,"answer":{"Text":"Yes."}}]}]}`))
 	s, a := pair(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if got := a.execute(body); got.Refused == "" {
+		if got := a.execute(&nats.Msg{Data: body}); got.Refused == "" {
 			t.Fatalf("nobody's order was obeyed: %+v", got)
 		}
-		e := envelope{From: s.identity.Public(), SealKey: s.public}
+		m := s.mustSeal(t, a, command{})
 		var err error
-		e.Body, err = s.key.Seal(body, a.info.SealKey)
+		m.Data, err = s.key.Seal(body, a.info.SealKey)
 		must(t, err)
-		e.Sig, err = s.identity.pair.Sign(e.signed(a.info.ID))
-		must(t, err)
-		text, err := json.Marshal(e)
-		must(t, err)
-		o, _, err := a.verifier.open(text)
+		must(t, s.identity.sign(m))
+		o, err := a.decrypt(m)
 		if err != nil || o.Kind == cmdPrepare { // a plan is fuzzed by package plan
 			return
 		}
-		a.execute(text)
+		a.execute(m)
 	})
 }
 
@@ -256,7 +252,7 @@ func FuzzHeard(f *testing.F) {
 	f.Add([]byte(`{"share":1,"size":-5}` + "\n"))
 	f.Add([]byte(`{"share":1,"size":5}` + "\nab"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		c := &Coordinator{agents: []*member{{agentInfo: agentInfo{ID: "a1"}}}}
+		c := &Coordinator{agents: []*member{newMember(agentInfo{ID: "a1"})}}
 		c.handleHeartbeat(&nats.Msg{Data: body})
 		if n := len(c.agents[0].heartbeats); n > 1 {
 			t.Errorf("%d shares of one beat", n)

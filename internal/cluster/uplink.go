@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// An uplink delivers the records of a spool to the coordinator in batches. It sends a batch again
-// until the coordinator acknowledges it. It reads from disk, so a slow network delays no request.
+// An uplink delivers the records of a spool to the coordinator in batches. It sends a batch again until the coordinator
+// acknowledges it. It reads from disk, so a slow network delays no request.
 type uplink struct {
 	nats      *nats.Conn
 	spool     *spool
@@ -36,18 +36,17 @@ const (
 	batchDelay   = 10 * time.Millisecond // collects records into fewer messages
 )
 
-// errUnwanted means that the coordinator needs no records of a share, because another agent
-// sends it or the level is complete.
+// errUnwanted means that the coordinator needs no records of a share, because another agent sends it or the level is
+// complete.
 var errUnwanted = errors.New("the coordinator does not need these records")
 
 // run delivers all records until the spool ends or ctx is done.
 func (u *uplink) run(ctx context.Context) error {
 	buffer := make([]byte, batchBytes)
-	u.confirmed.Store(u.spool.start)
+	u.confirmed.Store(u.spool.start())
 	for ctx.Err() == nil {
 		at := u.confirmed.Load()
-		size, over := u.spool.size()
-		if at >= size {
+		if size, over := u.spool.size(); at >= size {
 			if over {
 				return nil
 			}
@@ -59,24 +58,32 @@ func (u *uplink) run(ctx context.Context) error {
 			continue
 		}
 		n, err := u.spool.read(at, buffer)
-		if err != nil {
-			return err
+		if err == nil {
+			err = u.deliver(ctx, at, buffer[:n], "")
 		}
-		if err := u.deliver(ctx, at, buffer[:n], nil); err != nil {
+		if err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
 }
 
+// sendFinal ends the stream after all records are acknowledged.
+func (u *uplink) sendFinal(ctx context.Context, f finalMessage) error {
+	text, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	size, _ := u.spool.size()
+	return u.deliver(ctx, size, text, "1")
+}
+
 // deliver sends a batch until the coordinator acknowledges bytes.
-func (u *uplink) deliver(ctx context.Context, offset int64, body []byte, more nats.Header) error {
+func (u *uplink) deliver(ctx context.Context, offset int64, body []byte, end string) error {
 	a := u.spool.info
 	m := nats.NewMsg(recordSubject(a.Run, a.Attempt, u.key.Public(), a.Share))
-	if more != nil {
-		m.Header = more
-	}
 	m.Header.Set(offsetHeader, strconv.FormatInt(offset, 10))
+	m.Header.Set(endHeader, end)
 	m.Data = body
 	if err := u.key.sign(m); err != nil {
 		return err
@@ -106,18 +113,6 @@ func (u *uplink) request(ctx context.Context, m *nats.Msg) (a ack, err error) {
 		return a, err
 	}
 	return a, json.Unmarshal(answer.Data, &a)
-}
-
-// sendFinal ends the stream after all records are acknowledged.
-func (u *uplink) sendFinal(ctx context.Context, f finalMessage) error {
-	text, err := json.Marshal(f)
-	if err != nil {
-		return err
-	}
-	h := nats.Header{}
-	h.Set(endHeader, "1")
-	size, _ := u.spool.size()
-	return u.deliver(ctx, size, text, h)
 }
 
 // pause waits for d or until ctx is done.
