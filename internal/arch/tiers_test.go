@@ -104,6 +104,7 @@ var maySleep = map[string]string{
 	"internal/cli/scripts_real_test.go":               "polls for the end of a process",
 	"internal/cli/stall_real_test.go":                 "the stop of the client that is measured",
 	"internal/cli/sweep_vllm_test.go":                 "polls a condition",
+	"internal/cluster/cuts_netns_test.go":             "the length of a cut is the case",
 	"internal/cluster/netns_test.go":                  "the delay of a link",
 	"internal/hostile/proxy_test.go":                  "a server in a bubble or on loopback, whose reset comes after its bytes",
 	"internal/hostile/shapes_test.go":                 "servers in a bubble or on loopback that trickle",
