@@ -38,7 +38,7 @@ type Plan struct {
 type Server struct {
 	Backend         string   `flag:"backend" list:"yes" default:"openai" help:"protocol, see the list below; auto detects it"`
 	BaseURL         []string `flag:"base-url" help:"server, as http://host:port, https://..., or unix:///path.sock; overrides --host and --port; several servers share the load"`
-	Balance         string   `flag:"balance" alias:"router" default:"round-robin" words:"round-robin random least-loaded power-of-two prefix sticky" help:"+ load balancing between several servers: round-robin, random, least-loaded (fewest requests in flight), power-of-two (the less loaded of two drawn at random), prefix (the server that received the same prompt prefix before), or sticky (one server per session)"`
+	Balance         string   `flag:"balance" alias:"router" default:"round-robin" words:"round-robin random least-loaded power-of-two prefix sticky" help:"+ load balancing between servers: round-robin, random, least-loaded (fewest requests in flight), power-of-two (the less loaded of two random ones), prefix (the server that had the prompt's prefix), or sticky (one server per session)"`
 	Host            string   `flag:"host" default:"127.0.0.1" help:"server's host"`
 	Port            int      `flag:"port" help:"port of the server; default: the usual port of the backend"`
 	Sim             string   `flag:"sim" list:"yes" help:"+ benchmark a simulated engine with this profile (tacho sim --list) instead of a server"`
@@ -47,7 +47,7 @@ type Server struct {
 	Endpoint        string   `flag:"endpoint" list:"yes" help:"path of the request; default: the usual path of the backend" secret:"path"`
 	Model           string   `flag:"model" list:"yes" help:"model name; default: the first model the server lists"`
 	ServedModelName string   `flag:"served-model-name" list:"yes" help:"model name in requests, if it differs from --model"`
-	Tokenizer       string   `flag:"tokenizer" help:"tokenizer for token counts: a file, a directory, a model (owner/name, owner/name@revision), or a built-in encoding (cl100k_base, o200k_base, gpt-4o, ...); default: the model's tokenizer, or the server's /tokenize"`
+	Tokenizer       string   `flag:"tokenizer" help:"tokenizer: a file, a directory, a model (owner/name, owner/name@revision), or a built-in encoding (cl100k_base, gpt-4o, ...); default: the model's tokenizer, or the server's /tokenize"`
 	TokenizerMode   string   `flag:"tokenizer-mode" default:"auto" help:"accepted for compatibility"`
 	TrustRemoteCode bool     `flag:"trust-remote-code" help:"accepted for compatibility; tacho never runs model code"`
 	SkipTokenizer   bool     `flag:"skip-tokenizer-init" help:"do not use the server's /tokenize; prompt lengths are estimates"`
@@ -59,7 +59,7 @@ type Server struct {
 	ClientCert      string   `flag:"client-cert" help:"+ file with the client certificate"`
 	ClientKey       string   `flag:"client-key" help:"+ file with the key of the client certificate"`
 	HTTP2           bool     `flag:"http2" help:"+ use HTTP/2 (arrivals are timestamped when read, not by the kernel)"`
-	Clock           string   `flag:"clock" list:"yes" default:"kernel" words:"kernel wire auto read" help:"+ source of arrival timestamps: kernel; wire (each segment at the network device, exact even if the client is not scheduled; needs CAP_NET_RAW); auto (wire if available, otherwise kernel); or read (user space, for comparison)"`
+	Clock           string   `flag:"clock" list:"yes" default:"kernel" words:"kernel wire auto read" help:"+ source of arrival timestamps: kernel, wire (at the network device; needs CAP_NET_RAW), auto (wire if available, otherwise kernel) or read (user space)"`
 	RequestIDPrefix string   `flag:"request-id-prefix" default:"bench-{random}-" help:"prefix of the x-request-id of each request; {random} becomes a random number"`
 	RequestIDFormat string   `flag:"request-id-format" default:"number" words:"number uuid" help:"+ format of x-request-id: number (prefix and request number) or uuid; a value in --header is sent unchanged"`
 	MetricsURL      []string `flag:"metrics-url" help:"+ metrics page to read during the run; default: the server's page, if available; none disables it"`
@@ -70,7 +70,7 @@ type Server struct {
 
 // Preset selects a workload with a published definition.
 type Preset struct {
-	Workload string `flag:"workload" list:"no" words:"chat rag code summarize agent" help:"+ dataset and lengths of a published workload: chat, rag, code, summarize or agent; other flags override its options; tacho data --workload NAME shows the definition"`
+	Workload string `flag:"workload" list:"no" words:"chat rag code summarize agent" help:"+ dataset and lengths of a published workload: chat, rag, code, summarize or agent; other flags override its options"`
 }
 
 // Values of --progress.
@@ -93,10 +93,10 @@ const AutoClock = "auto"
 
 // Load sets the amount and the timing of requests.
 type Load struct {
-	NumPrompts      int      `flag:"num-prompts" default:"1000" help:"number of requests, or a list such as 100,200; every number or choice may be a list (1,2,4 or 1,2,...,4096) with one level per value"`
-	RequestRate     float64  `flag:"request-rate" default:"inf" list:"sweep" alias:"sweep-request-rate" help:"requests per second, a list such as 1,2,4, or sweep; inf sends all immediately; sweep finds rates from concurrency 1 to saturation"`
+	NumPrompts      int      `flag:"num-prompts" default:"1000" help:"number of requests; every number or choice may be a list (1,2,4 or 1,2,...,4096) with one level per value"`
+	RequestRate     float64  `flag:"request-rate" default:"inf" list:"sweep" alias:"sweep-request-rate" help:"requests per second, or sweep; inf sends all immediately; sweep finds rates from concurrency 1 to saturation"`
 	Burstiness      float64  `flag:"burstiness" default:"1" help:"gamma shape of the gaps: 1 is Poisson, lower is burstier, higher is more even, inf is constant"`
-	MaxConcurrency  int      `flag:"max-concurrency" list:"sweep" alias:"sweep-max-concurrency multi-turn-concurrency" most:"1000000" help:"maximum requests in flight, a list such as 1,8,64, or sweep; sweep finds values from 1 to saturation"`
+	MaxConcurrency  int      `flag:"max-concurrency" list:"sweep" alias:"sweep-max-concurrency multi-turn-concurrency" most:"1000000" help:"maximum requests in flight, or sweep, which finds values from 1 to saturation"`
 	PromptsFactor   int      `flag:"sweep-num-prompts-factor" help:"+ number of requests per level, as a multiple of --max-concurrency"`
 	Repeat          int      `flag:"repeat" list:"no" alias:"num-runs" most:"10000" help:"+ number of runs per level; the report shows their spread"`
 	RampUpStrategy  string   `flag:"ramp-up-strategy" list:"yes" words:"linear exponential" help:"increase the rate, linear or exponential; replaces --request-rate"`
@@ -166,7 +166,7 @@ type Results struct {
 	PlotDatasetStats  bool     `flag:"plot-dataset-stats" help:"accepted for compatibility; lengths are in tacho report --format json"`
 	TimelineITL       string   `flag:"timeline-itl-thresholds" default:"25,50" help:"ITL limits of the timeline colors, in milliseconds"`
 	GPUs              GPUs     `flag:"gpus" help:"+ GPUs of the server, such as 8xMI300X or 4xH100,4xA100; stored with the run"`
-	Progress          string   `flag:"progress" list:"no" default:"auto" words:"auto live plain json none" help:"+ progress output: live (full-screen view), plain (text lines), json (one JSON object per line) or none; auto is live on a terminal, otherwise plain"`
+	Progress          string   `flag:"progress" list:"no" default:"auto" words:"auto live plain json none" help:"+ progress output: live (full-screen view), plain (text lines), json or none; auto is live on a terminal, otherwise plain"`
 	ProgressInterval  Seconds  `flag:"progress-interval" list:"no" default:"10" help:"+ interval between progress lines"`
 	Plain             bool     `flag:"plain" list:"no" help:"+ same as --progress plain"`
 	Verbose           bool     `flag:"verbose" list:"no" help:"+ print the full report of each level"`
@@ -187,7 +187,7 @@ type Machines struct {
 	NATSCA       string   `flag:"nats-ca-cert" list:"no" help:"+ file with CA certificates for NATS, instead of the system's"`
 	NATSCert     string   `flag:"nats-cert" list:"no" help:"+ file with the client certificate for NATS"`
 	NATSKey      string   `flag:"nats-key" list:"no" help:"+ file with the key of the NATS client certificate"`
-	TrustAgent   []string `flag:"trust-agent" list:"no" help:"+ public key of an agent that may join, as tacho agent prints it; any trusts every agent that the NATS server lets in; may be repeated; needed with --nats"`
+	TrustAgent   []string `flag:"trust-agent" list:"no" help:"+ public key of an agent that may join, as tacho agent prints it, or any; may be repeated; needed with --nats"`
 	AgentWait    Seconds  `flag:"agent-wait" list:"no" default:"60" help:"+ timeout for agents to join and to get ready for a level"`
 	AgentTimeout Seconds  `flag:"agent-timeout" list:"no" default:"10" help:"+ time without messages after which an agent is lost"`
 	OnLoss       string   `flag:"on-loss" list:"no" default:"reassign" words:"reassign keep" help:"+ load of a lost agent: reassign sends the rest from another agent; keep only reports the missing requests"`

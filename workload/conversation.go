@@ -29,7 +29,7 @@ type conversationFlags struct {
 	MinTurns          int     `flag:"multi-turn-min-turns" help:"+ with --multi-turn: minimum number of turns, drawn for each conversation"`
 	MaxTurns          int     `flag:"multi-turn-max-turns" help:"+ with --multi-turn: maximum number of turns"`
 	GlobalRatio       float64 `flag:"multi-turn-prefix-global-ratio" help:"+ with --multi-turn: fraction of --random-input-len shared by all prompts; turns are then sent without the earlier turns"`
-	ConversationRatio float64 `flag:"multi-turn-prefix-conversation-ratio" help:"+ with --multi-turn: fraction of --random-input-len shared by the turns of a conversation, after the global prefix; turns are then sent without the earlier turns"`
+	ConversationRatio float64 `flag:"multi-turn-prefix-conversation-ratio" help:"+ with --multi-turn: the same, shared by the turns of a conversation, after the global prefix"`
 	Turns             Length  `flag:"turns" alias:"multi-turn-num-turns" default:"4" help:"+ conversation: number of turns"`
 	TurnInputLen      Length  `flag:"turn-input-len" alias:"per-turn-input-len" default:"128" help:"+ conversation: prompt tokens that each turn adds"`
 	FirstInputLen     Length  `flag:"first-turn-input-len" help:"+ conversation: prompt tokens of the first turn, if different"`

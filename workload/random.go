@@ -37,7 +37,7 @@ type randomFlags struct {
 
 	RandomVocab int  `flag:"random-vocab-size" help:"+ random: upper limit of token ids; must not exceed the model's vocabulary"`
 	PromptText  bool `flag:"prompt-text" help:"+ random: send text even if the backend accepts token ids"`
-	PromptIDs   bool `flag:"prompt-token-ids" help:"+ random: send only token ids; by default ids are sent if the backend accepts them, and text if the server rejects ids"`
+	PromptIDs   bool `flag:"prompt-token-ids" help:"+ random: send only token ids; by default text is sent if backend or server reject ids"`
 }
 
 // options sets the options of random and random_mm.

@@ -26,7 +26,7 @@ type traceFlags struct {
 	TraceWindow   Window  `flag:"trace-window" help:"+ replay only this part, by time since the first line: 60-120 (seconds), 10m-20m, 1h-"`
 	TraceLimit    int     `flag:"trace-limit" help:"+ replay at most this many requests (weka and otel: sessions)"`
 	TraceBlock    int     `flag:"trace-block-size" most:"tokens" help:"+ tokens per hash id; by default the value of the format"`
-	TraceSessions bool    `flag:"trace-sessions" help:"+ make a request wait for the previous request of its conversation (bailian, or a session_id); reads the complete trace before the start"`
+	TraceSessions bool    `flag:"trace-sessions" help:"+ make a request wait for the previous request of its conversation; reads the complete trace before the start"`
 	timedFlags
 }
 
