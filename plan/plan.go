@@ -178,9 +178,9 @@ type Results struct {
 // Machines distributes the load over several machines.
 type Machines struct {
 	Agents       int      `flag:"agents" list:"no" most:"10000" help:"+ number of agents (tacho agent) that share the load; 0 sends it from this process"`
-	Local        bool     `flag:"local" list:"no" help:"+ with --agents: start them on this machine"`
-	NATS         string   `flag:"nats" list:"no" help:"+ with --agents: NATS server, as nats://host:4222, several separated by commas; default: start one"`
-	NATSListen   string   `flag:"nats-listen" list:"no" default:"0.0.0.0:4222" help:"+ with --agents: listen address of the NATS server that tacho starts"`
+	Local        bool     `flag:"local" list:"no" help:"+ start the agents on this machine"`
+	NATS         string   `flag:"nats" list:"no" help:"+ NATS server, as nats://host:4222, several separated by commas; default: start one"`
+	NATSListen   string   `flag:"nats-listen" list:"no" default:"0.0.0.0:4222" help:"+ listen address of the NATS server that tacho starts"`
 	NATSCreds    string   `flag:"nats-creds" list:"no" help:"+ file with NATS credentials"`
 	NATSNKey     string   `flag:"nats-nkey" list:"no" help:"+ file with an nkey seed for NATS"`
 	NATSToken    string   `flag:"nats-token" list:"no" help:"+ token for NATS; prefer TACHO_NATS_TOKEN, because other users can see command lines" secret:"all"`

@@ -12,7 +12,7 @@ type Dataset struct {
 	DatasetPath string   `flag:"dataset-path" help:"file or directory with the data, also .gz and .zst; hf also accepts owner/name on the hub, all accept hf://datasets/owner/name/file"`
 	InputLen    Length   `flag:"input-len" help:"prompt tokens for any dataset: a number, or uniform(A,B), normal(MEAN,SD), lognormal(MEDIAN,SIGMA), gamma(SHAPE,MEAN), zipf(S,MAX), file(HISTOGRAM), optionally followed by [LOW,HIGH], like all lengths"`
 	OutputLen   Length   `flag:"output-len" help:"output tokens for any dataset"`
-	MaxModelLen int      `flag:"max-model-len" most:"tokens" help:"+ leave out requests with more prompt and output tokens than this; a conversation is left out as a whole"`
+	MaxModelLen int      `flag:"max-model-len" most:"tokens" help:"+ leave out requests (or conversations) with more prompt and output tokens than this; generated prompts are replaced"`
 	Scenario    Scenario `flag:"scenario" help:"+ prompt and output lengths together: D(100,50), N(480,240)/(300,150), or 256|32,128|16:40;1024,64:60"`
 	randomFlags
 	bookFlags

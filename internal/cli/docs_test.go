@@ -108,9 +108,13 @@ func metricsDoc() string {
 				fmt.Fprintf(&b, "- `%s` (%s): %s\n", m.Name, m.Unit, m.Doc)
 			}
 		}
+		var names, counts []string
 		for _, t := range d.Totals {
-			fmt.Fprintf(&b, "- `%s`%s: %s\n", t.Name, inParentheses(string(t.Unit)), t.Doc)
+			count, _, _ := strings.Cut(t.Doc, " / ")
+			names, counts = append(names, "`"+t.Name+"`"), append(counts, count)
 		}
+		_, duration, _ := strings.Cut(d.Totals[0].Doc, " / ")
+		fmt.Fprintf(&b, "- %s: %s; each / %s\n", strings.Join(names, ", "), strings.Join(counts, ", "), duration)
 	}
 	b.WriteString("\n## The verdict\n\nEach rule computes one number. A number above a threshold gives a note, " +
 		"makes the run DEGRADED, or makes it INVALID (exit code 4). A rule about some figures never makes the run INVALID: " +
