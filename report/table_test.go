@@ -118,7 +118,7 @@ func TestColumnsOfLevels(t *testing.T) {
 	_, section, _ := strings.Cut(string(text), "\n## Columns\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var listed []string
-	for _, line := range regexp.MustCompile("(?m)^\\| (`.*?) \\|").FindAllStringSubmatch(section, -1) {
+	for _, line := range regexp.MustCompile("(?m)^- (`.*?`):").FindAllStringSubmatch(section, -1) {
 		for name := range strings.SplitSeq(line[1], ", ") {
 			listed = append(listed, strings.Trim(name, "`"))
 		}

@@ -96,7 +96,7 @@ func TestIndexHasEveryPage(t *testing.T) {
 
 // maxWords limits the words of documents outside tables, by path or pattern.
 var maxWords = map[string]int{
-	"docs/adr/*.md": 120, "docs/method.md": 1500, "docs/predict.md": 1200, "docs/find.md": 1200, "docs/cluster.md": 1200, "README.md": 1500,
+	"docs/adr/0*.md": 120, "docs/method.md": 1500, "docs/predict.md": 1200, "docs/find.md": 1200, "docs/cluster.md": 1200, "README.md": 1500,
 }
 
 var tableRow = regexp.MustCompile(`(?m)^\|.*$`)
