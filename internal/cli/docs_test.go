@@ -119,15 +119,13 @@ func metricsDoc() string {
 	b.WriteString("\n## The verdict\n\nEach rule computes one number. A number above a threshold gives a note, " +
 		"makes the run DEGRADED, or makes it INVALID (exit code 4). A rule about some figures never makes the run INVALID: " +
 		"it makes these figures INVALID, and the run DEGRADED. Numbers without a unit are shares. Rules about some figures name TTFT, ITL or TPOT: TTFT stands for ")
-	b.WriteString(doubtedBy("ttft-bound") + ", and ITL for " + doubtedBy("coalesced") + ".\n\n" +
-		"| rule | note above | DEGRADED above | INVALID above | number, and why it matters |\n|---|---|---|---|---|\n")
+	b.WriteString(doubtedBy("ttft-bound") + ", and ITL for " + doubtedBy("coalesced") + ".\n\n")
 	for _, r := range metric.Rules {
-		unit := ""
+		limits := limitsOf(r)
 		if r.Unit != "share" {
-			unit = inParentheses(r.Unit)
+			limits = r.Unit + ", " + limits
 		}
-		fmt.Fprintf(&b, "| `%s`%s | %s | %s | %s | %s%s |\n", r.Code, unit, threshold(r.Note), threshold(r.Degraded), threshold(r.Invalid),
-			strings.ReplaceAll(r.Doc, "|", `\|`), doubtful(r))
+		fmt.Fprintf(&b, "- `%s` (%s): %s%s\n", r.Code, limits, r.Doc, doubtful(r))
 	}
 	return b.String()
 }
@@ -169,11 +167,18 @@ func inParentheses(s string) string {
 	return " (" + s + ")"
 }
 
-func threshold(f float64) string {
-	if math.IsInf(f, 1) {
-		return ""
+// limitsOf formats the thresholds of a rule.
+func limitsOf(r metric.Rule) string {
+	var out []string
+	for _, limit := range []struct {
+		severity string
+		above    float64
+	}{{"note", r.Note}, {"DEGRADED", r.Degraded}, {"INVALID", r.Invalid}} {
+		if !math.IsInf(limit.above, 1) {
+			out = append(out, fmt.Sprintf("%s >%v", limit.severity, limit.above))
+		}
 	}
-	return fmt.Sprint(f)
+	return strings.Join(out, ", ")
 }
 
 // TestDocsQuoteCode checks that every Go snippet in a document is part of a
