@@ -59,19 +59,19 @@ func Detect(ctx context.Context, o Options) (kind Kind, evidence string, err err
 // undetected returns the error for a server without a known signature. If the server requires a key, the error is a
 // Failure with the status.
 func undetected(pages map[view]*page) error {
-	var asked []string
+	var queried []string
 	f := &tacho.Failure{Cause: tacho.Status}
 	missing := true
 	for v, p := range pages {
-		asked = append(asked, fmt.Sprintf("GET %s: status %d", p.path, p.status))
+		queried = append(queried, fmt.Sprintf("GET %s: status %d", p.path, p.status))
 		missing = missing && p.status == http.StatusNotFound && p.path != v.path // the base URL includes a path
 		if p.status == http.StatusUnauthorized || p.status == http.StatusForbidden {
 			f.Status = p.status
 		}
 	}
-	slices.Sort(asked)
-	asked = slices.Compact(asked)
-	tried := strings.Join(asked, ", ")
+	slices.Sort(queried)
+	queried = slices.Compact(queried)
+	tried := strings.Join(queried, ", ")
 	switch {
 	case f.Status != 0:
 		f.Message = tried

@@ -60,12 +60,12 @@ type decoder interface {
 // A reader is the transport.Consumer of one response. It splits and decodes the received bytes and adds token
 // events to the record.
 type reader struct {
-	client   *client
-	exchange *transport.Exchange
-	decoder  decoder
-	rec      *tacho.Record
-	epoch    int64 // wall-clock nanoseconds
-	asked    int   // number of output tokens requested
+	client    *client
+	exchange  *transport.Exchange
+	decoder   decoder
+	rec       *tacho.Record
+	epoch     int64 // wall-clock nanoseconds
+	requested int   // number of output tokens requested
 
 	started bool   // stream and whole are set
 	stream  bool   // the response is a stream of events
@@ -293,7 +293,7 @@ func (r *reader) token(c *chunk, at transport.Read) {
 		r.unwired++
 	}
 	if cap(*events) == 0 && !opening {
-		*events = make(tacho.Events, 0, min(max(r.asked, 0), maxReserve)+1)
+		*events = make(tacho.Events, 0, min(max(r.requested, 0), maxReserve)+1)
 	}
 	*events = append(*events, tacho.Event{
 		At:      time.Duration(at.At - r.epoch),

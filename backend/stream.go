@@ -101,7 +101,7 @@ func (c *client) address(r *tacho.Request, body []byte) (*call, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build request: %w", err)
 	}
-	made := &call{client: c, req: ready, asked: r.MaxTokens}
+	made := &call{client: c, req: ready, requested: r.MaxTokens}
 	if c.inputs != nil {
 		made.inputs = c.inputs(r)
 	}
@@ -127,11 +127,11 @@ func (c *client) headers(accept string) http.Header {
 
 // A call is one encoded request.
 type call struct {
-	client   *client
-	req      *transport.Request
-	asked    int
-	inputs   int  // number of texts or documents; 0 means one
-	reusable bool // the request may be sent again
+	client    *client
+	req       *transport.Request
+	requested int
+	inputs    int  // number of texts or documents; 0 means one
+	reusable  bool // the request may be sent again
 }
 
 // keep keeps the request after sending, because the call may be repeated.
@@ -173,7 +173,7 @@ func (c *call) begin(epoch time.Time, rec *tacho.Record, o tacho.CallOptions) *r
 	rec.Inputs = c.inputs
 	t := &runningCall{call: c, rec: rec, start: quickest(readClocks), exchange: transport.Exchange{Options: o}}
 	t.reader = newReader(c.client, &t.exchange, rec)
-	t.reader.epoch, t.reader.asked = epoch.UnixNano(), c.asked
+	t.reader.epoch, t.reader.requested = epoch.UnixNano(), c.requested
 	if c.client.OnToken != nil {
 		t.live = (&liveCounter{marks: c.client.tokenMarks, tell: c.client.OnToken, sent: &t.exchange.Sent, bare: c.client.framing == jsonLines}).feed
 	}

@@ -22,12 +22,12 @@ func TestDeadlines(t *testing.T) {
 		ds := newDeadlines(t.Context(), 10*time.Second)
 		defer ds.close()
 		began := time.Now()
-		told := make(chan string, 10)
+		ended := make(chan string, 10)
 		var open []*deadline
 		for i := range 4 {
 			d := begun(ds)
 			open = append(open, d)
-			d.AfterFunc(func() { told <- fmt.Sprint("call ", i, " ", time.Since(began)) })
+			d.AfterFunc(func() { ended <- fmt.Sprint("call ", i, " ", time.Since(began)) })
 			time.Sleep(time.Second)
 		}
 		open[0].cancel()
@@ -37,7 +37,7 @@ func TestDeadlines(t *testing.T) {
 		derived, cancel := context.WithCancel(open[2])
 		defer cancel()
 		for _, want := range []string{"call 0 4s", "call 1 11s", "call 2 12s", "call 3 13s"} {
-			if got := <-told; got != want {
+			if got := <-ended; got != want {
 				t.Errorf("%s, want %s", got, want)
 			}
 		}
@@ -67,9 +67,9 @@ func TestDeadlinesEndWithTheStage(t *testing.T) {
 		parent, cancel := context.WithCancel(t.Context())
 		ds := newDeadlines(parent, 0)
 		defer ds.close()
-		told := make(chan int, 2)
+		ended := make(chan int, 2)
 		before := begun(ds)
-		before.AfterFunc(func() { told <- 0 })
+		before.AfterFunc(func() { ended <- 0 })
 		if _, ok := before.Deadline(); ok {
 			t.Error("there is a deadline")
 		}
@@ -80,7 +80,7 @@ func TestDeadlinesEndWithTheStage(t *testing.T) {
 		if !errors.Is(before.Err(), context.Canceled) || !errors.Is(after.Err(), context.Canceled) {
 			t.Errorf("%v, %v", before.Err(), after.Err())
 		}
-		<-told
+		<-ended
 		<-before.Done()
 	})
 }

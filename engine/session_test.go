@@ -21,20 +21,20 @@ type talker struct {
 }
 
 func (k talker) Prepare(q *tacho.Request) (tacho.Call, error) {
-	heard := make([]string, 0, len(q.Input.Messages))
+	history := make([]string, 0, len(q.Input.Messages))
 	for _, m := range q.Input.Messages {
-		heard = append(heard, m.Content)
+		history = append(history, m.Content)
 	}
 	if q.Input.Text != "" {
-		heard = strings.Split(q.Input.Text, "\n")
+		history = strings.Split(q.Input.Text, "\n")
 	}
-	return saying{k, heard, q.Turn}, nil
+	return saying{k, history, q.Turn}, nil
 }
 
 type saying struct {
 	talker
-	heard []string
-	turn  int
+	history []string
+	turn    int
 }
 
 func (c saying) Do(ctx context.Context, epoch time.Time, rec *tacho.Record, o tacho.CallOptions) {
@@ -45,8 +45,8 @@ func (c saying) Do(ctx context.Context, epoch time.Time, rec *tacho.Record, o ta
 	time.Sleep(c.takes)
 	rec.End = time.Since(epoch)
 	rec.Output, rec.Answer = 7, fmt.Sprintf("a%d", c.turn)
-	rec.ID = strings.Join(c.heard, "|")
-	if c.fail != "" && slices.Contains(c.heard, c.fail) {
+	rec.ID = strings.Join(c.history, "|")
+	if c.fail != "" && slices.Contains(c.history, c.fail) {
 		rec.Failure = &tacho.Failure{Cause: tacho.Status}
 	}
 }

@@ -117,14 +117,14 @@ func newRandomRerank(ctx context.Context, o Options) (Workload, error) {
 	if !constant || w.query < 1 || documents < 1 {
 		return nil, fmt.Errorf("random_rerank: %d documents of %v tokens including the query; --random-input-len must be a number of at least 4, and --random-batch-size must give at least one document", documents, o.Input)
 	}
-	query, err := Fixed(w.query).around(o.InRatio, 1)
+	query, err := Fixed(w.query).within(o.InRatio, 1)
 	w.query = query.Draw(rngOf(o.Seed, prefixIndex), 1) // the query is shared, so its length is drawn once
 	length := input
 	if !o.NoRank {
 		length = max(input-w.query-w.separator, 1)
 	}
 	if err == nil {
-		w.document, err = Fixed(length).around(o.InRatio, 1)
+		w.document, err = Fixed(length).within(o.InRatio, 1)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("random_rerank: %w", err)

@@ -115,9 +115,9 @@ func (l *Length) Draw(r *rand.Rand, least int) int {
 	return max(n, least)
 }
 
-// around returns a uniform distribution around a constant n: from floor(n(1-ratio)), but
+// within returns a uniform distribution around a constant n: from floor(n(1-ratio)), but
 // at least least, to ceil(n(1+ratio)).
-func (l Length) around(ratio float64, least int) (Length, error) {
+func (l Length) within(ratio float64, least int) (Length, error) {
 	n, constant := l.Constant()
 	switch {
 	case !(ratio >= 0 && ratio < 1):

@@ -140,8 +140,8 @@ type drawn struct {
 
 func newRandom(ctx context.Context, o Options) (Workload, error) {
 	var err error
-	if o.Input, err = o.Input.around(o.InRatio, 0); err == nil {
-		o.Output, err = o.Output.around(o.OutRatio, 1)
+	if o.Input, err = o.Input.within(o.InRatio, 0); err == nil {
+		o.Output, err = o.Output.within(o.OutRatio, 1)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("random: %w", err)

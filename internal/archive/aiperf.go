@@ -125,38 +125,38 @@ func (s *sheet) aiperfRequests(path string) error {
 			docs = append(docs, d)
 		}
 	}
-	s.aiperfAsked(docs)
+	s.aiperfRequestLines(docs)
 	return nil
 }
 
 // aiperfAlone summarizes requests as a level, if there is no export.
 func aiperfAlone(docs []doc) []entry {
 	s := newSheet("aiperf", "")
-	s.aiperfAsked(docs)
-	if len(s.asked) == 0 {
+	s.aiperfRequestLines(docs)
+	if len(s.requests) == 0 {
 		return nil
 	}
 	s.addUp()
 	return s.entries(aiperfNote + "; throughput is computed from the times of the requests")
 }
 
-// aiperfAsked reads requests, without the warm-up.
-func (s *sheet) aiperfAsked(docs []doc) {
+// aiperfRequestLines reads requests, without the warm-up.
+func (s *sheet) aiperfRequestLines(docs []doc) {
 	for _, d := range docs {
 		if d.text("metadata", "benchmark_phase") != "profiling" {
 			continue
 		}
 		value := func(tag string) float64 { return d.number("metrics", tag, "value") }
-		t := told{
+		t := sheetRequest{
 			start: d.number("metadata", "request_start_ns") / 1e9, ttft: value("time_to_first_token") / 1e3, end: value("request_latency") / 1e3,
 			input: int(value("input_sequence_length")), output: int(value("output_sequence_length")), failure: d.text("error", "message"),
 		}
 		for _, gap := range d.numbers("metrics", "inter_chunk_latency", "value") {
 			t.gaps = append(t.gaps, gap/1e3)
 		}
-		s.asked = append(s.asked, t)
+		s.requests = append(s.requests, t)
 	}
-	fromZero(s.asked)
+	fromZero(s.requests)
 }
 
 // aiperfCSV reads the export as a table, which has titles instead of tags: "Time to First Token (ms)"

@@ -61,7 +61,7 @@ func genaiBenchLevel(d, about doc) []entry {
 		s.dist(t.m, completed, statsOf(a.object("stats", t.key), millis))
 	}
 	for _, q := range d.list("individual_request_metrics") {
-		t := told{
+		t := sheetRequest{
 			ttft: q.number("ttft") * millis / 1000, last: q.number("e2e_latency") * millis / 1000,
 			input: q.whole("num_input_tokens"), output: q.whole("num_output_tokens"),
 		}
@@ -71,7 +71,7 @@ func genaiBenchLevel(d, about doc) []entry {
 				t.failure = "failed"
 			}
 		}
-		s.asked = append(s.asked, t)
+		s.requests = append(s.requests, t)
 	}
 	s.partial = true
 	return s.entries("the file has no gaps between tokens and no start times")

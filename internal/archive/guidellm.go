@@ -66,10 +66,10 @@ func guidellmLevel(d, b doc) []entry {
 	}
 	for _, status := range []string{"successful", "errored"} {
 		for _, q := range b.list("requests", status) {
-			s.asked = append(s.asked, guidellmRequest(q, status))
+			s.requests = append(s.requests, guidellmRequest(q, status))
 		}
 	}
-	fromZero(s.asked)
+	fromZero(s.requests)
 	s.partial = true
 	return s.entries("TPOT is its inter-token latency, because its own TPOT includes the first token; ITL is missing")
 }
@@ -91,7 +91,7 @@ func guidellmStats(d doc, scale float64) *metric.Stats {
 	return statsOf(flat, scale)
 }
 
-func guidellmRequest(q doc, status string) told {
+func guidellmRequest(q doc, status string) sheetRequest {
 	timing := q.object("info", "timings")
 	start := timing.number("request_start")
 	since := func(key string) float64 {
@@ -100,7 +100,7 @@ func guidellmRequest(q doc, status string) told {
 		}
 		return timing.number(key) - start
 	}
-	t := told{
+	t := sheetRequest{
 		start: start, ttft: since("first_token_iteration"), last: since("last_token_iteration"), end: since("request_end"),
 		input: q.whole("prompt_tokens"), output: q.whole("output_tokens"),
 	}

@@ -17,8 +17,8 @@ import (
 // A sheet collects a level of another tool's result before it becomes an outcome.
 type sheet struct {
 	entry
-	asked   []told // all requests, if the result contains them
-	partial bool   // requests have only their first and last token
+	requests []sheetRequest // all requests, if the result contains them
+	partial  bool           // requests have only their first and last token
 }
 
 // newSheet returns an empty level for a tool's result.
@@ -66,7 +66,7 @@ var usualPercentiles = []float64{90, 95, 99}
 
 // entries finishes the sheet. note explains figures of the tool that differ from ours.
 func (s *sheet) entries(note string) []entry {
-	if len(s.asked) > 0 {
+	if len(s.requests) > 0 {
 		s.fromRequests()
 	}
 	c := &s.summary().Config
@@ -102,7 +102,7 @@ func (s *sheet) entries(note string) []entry {
 // addUp computes the figures of the level from its requests, if the result contains nothing else.
 func (s *sheet) addUp() {
 	var sum metric.Accumulator
-	for r := range recordsOf(s.asked)() {
+	for r := range recordsOf(s.requests)() {
 		_ = sum.Add(r) // never fails
 	}
 	of := sum.Summary(metric.DefaultConfig())
@@ -114,7 +114,7 @@ func (s *sheet) addUp() {
 // fromRequests summarizes the requests. Figures in the result take precedence, because its readers know
 // them.
 func (s *sheet) fromRequests() {
-	s.level.Records = recordsOf(s.asked)
+	s.level.Records = recordsOf(s.requests)
 	var sum metric.Accumulator
 	for r := range s.level.Records() {
 		_ = sum.Add(r) // never fails
@@ -225,8 +225,8 @@ func withMedian(s *metric.Stats) {
 	})
 }
 
-// told is a request of another tool, with times in seconds.
-type told struct {
+// A sheetRequest is a request of another tool, with times in seconds.
+type sheetRequest struct {
 	start   float64 // from the first request
 	ttft    float64 // from start; 0 means no token
 	last    float64 // from start to the last token; 0 means the sum of ttft and gaps
@@ -238,7 +238,7 @@ type told struct {
 }
 
 // record converts the request. Unknown timestamps are Never.
-func (t *told) record(i int) *tacho.Record {
+func (t *sheetRequest) record(i int) *tacho.Record {
 	at := func(s float64) time.Duration { return time.Duration(math.Round(within(s) * 1e9)) }
 	r := &tacho.Record{Session: uint64(i), Input: t.input, Output: t.output, OutputFrom: tacho.FromUsage}
 	r.Timeline = tacho.NewTimeline(at(t.start))
@@ -273,11 +273,11 @@ func within(seconds float64) float64 {
 }
 
 // recordsOf yields the records of requests, one at a time.
-func recordsOf(asked []told) func() iter.Seq2[*tacho.Record, error] {
+func recordsOf(requests []sheetRequest) func() iter.Seq2[*tacho.Record, error] {
 	return func() iter.Seq2[*tacho.Record, error] {
 		return func(yield func(*tacho.Record, error) bool) {
-			for i := range asked {
-				if !yield(asked[i].record(i), nil) {
+			for i := range requests {
+				if !yield(requests[i].record(i), nil) {
 					return
 				}
 			}
@@ -286,16 +286,16 @@ func recordsOf(asked []told) func() iter.Seq2[*tacho.Record, error] {
 }
 
 // fromZero shifts all requests so that the first starts at 0.
-func fromZero(asked []told) {
-	if len(asked) == 0 {
+func fromZero(requests []sheetRequest) {
+	if len(requests) == 0 {
 		return
 	}
-	first := asked[0].start
-	for i := range asked {
-		first = min(first, asked[i].start)
+	first := requests[0].start
+	for i := range requests {
+		first = min(first, requests[i].start)
 	}
-	for i := range asked {
-		asked[i].start -= first
+	for i := range requests {
+		requests[i].start -= first
 	}
 }
 

@@ -110,7 +110,7 @@ func (s *sheet) flatRequests(d doc) error {
 		}
 	}
 	for i := range ttfts {
-		t := told{ttft: ttfts[i], input: int(inputs[i]), output: int(outputs[i])}
+		t := sheetRequest{ttft: ttfts[i], input: int(inputs[i]), output: int(outputs[i])}
 		gaps, _ := itls[i].([]any)
 		t.gaps = floats(gaps)
 		if len(starts) == len(ttfts) {
@@ -122,19 +122,19 @@ func (s *sheet) flatRequests(d doc) error {
 		if i < len(errors) {
 			t.failure, _ = errors[i].(string)
 		}
-		s.asked = append(s.asked, t)
+		s.requests = append(s.requests, t)
 	}
-	fromZero(s.asked)
-	if failed := countFailed(s.asked); failed > 0 && s.summary().Failed == 0 {
+	fromZero(s.requests)
+	if failed := countFailed(s.requests); failed > 0 && s.summary().Failed == 0 {
 		s.counts(s.summary().Completed, failed, 0)
 	}
 	return nil
 }
 
-func countFailed(asked []told) int {
+func countFailed(requests []sheetRequest) int {
 	n := 0
-	for i := range asked {
-		if asked[i].failure != "" {
+	for i := range requests {
+		if requests[i].failure != "" {
 			n++
 		}
 	}

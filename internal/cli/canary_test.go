@@ -41,15 +41,15 @@ type parrot struct {
 
 func (p parrot) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	told := fmt.Sprintf("%v %s %s", r.Header, r.URL, body)
+	sent := fmt.Sprintf("%v %s %s", r.Header, r.URL, body)
 	if user, password, ok := r.BasicAuth(); ok {
-		told += " " + user + " " + password
+		sent += " " + user + " " + password
 	}
-	words, _ := json.Marshal(strings.Join([]string{told, url.QueryEscape(told), strings.TrimSpace(quoted(told))}, " "))
+	words, _ := json.Marshal(strings.Join([]string{sent, url.QueryEscape(sent), strings.TrimSpace(quoted(sent))}, " "))
 	if len(words) > 4000 {
-		words, _ = json.Marshal(told[:min(len(told), 4000)])
+		words, _ = json.Marshal(sent[:min(len(sent), 4000)])
 	}
-	w.Header().Set("X-Echo", url.QueryEscape(told))
+	w.Header().Set("X-Echo", url.QueryEscape(sent))
 	switch {
 	case r.URL.Path == "/v1/models":
 		_, _ = fmt.Fprintf(w, `{"data":[{"id":%s}]}`, words)

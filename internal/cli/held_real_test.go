@@ -35,8 +35,8 @@ type heldServer struct {
 
 func holdAnswers(t testing.TB) *heldServer {
 	t.Helper()
-	told := make(chan struct{})
-	s := &heldServer{asked: make(chan struct{}, 1000), answer: sync.OnceFunc(func() { close(told) })}
+	answered := make(chan struct{})
+	s := &heldServer{asked: make(chan struct{}, 1000), answer: sync.OnceFunc(func() { close(answered) })}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/v1/models":
@@ -44,7 +44,7 @@ func holdAnswers(t testing.TB) *heldServer {
 		case "/v1/completions":
 			s.asked <- struct{}{}
 			select {
-			case <-told:
+			case <-answered:
 			case <-r.Context().Done():
 				return
 			}

@@ -14,8 +14,8 @@ import (
 	"github.com/tacho-bench/tacho/outcome"
 )
 
-// told returns a level with figures but no requests.
-func told(rate float64, limit, prompts int, ttft float64) outcome.Level {
+// levelOf returns a level with figures but no requests.
+func levelOf(rate float64, limit, prompts int, ttft float64) outcome.Level {
 	l := outcome.Level{Setting: outcome.Setting{Prompts: prompts, Rate: rate, Concurrency: limit}}
 	l.Summary.Completed, l.Summary.Tokens.Input = prompts, prompts*100
 	l.Summary.Dists = metric.Dists{{Name: "ttft", Unit: metric.Millis, N: prompts, Stats: &metric.Stats{Mean: ttft, Median: ttft}}}
@@ -76,24 +76,24 @@ func TestLevelsAreMatched(t *testing.T) {
 		alone int
 	}{
 		"by rate, whatever the number of prompts": {
-			[]outcome.Level{told(4, 0, 100, 1), told(8, 0, 100, 2)},
-			[]outcome.Level{told(8, 0, 200, 3), told(16, 0, 200, 4)},
+			[]outcome.Level{levelOf(4, 0, 100, 1), levelOf(8, 0, 100, 2)},
+			[]outcome.Level{levelOf(8, 0, 200, 3), levelOf(16, 0, 200, 4)},
 			"request-rate 8 [1 1] 2 3", 2,
 		},
-		"by limit": {[]outcome.Level{told(0, 4, 10, 1)}, []outcome.Level{told(0, 4, 20, 2)}, "max-concurrency 4 [1 1] 1 2", 0},
+		"by limit": {[]outcome.Level{levelOf(0, 4, 10, 1)}, []outcome.Level{levelOf(0, 4, 20, 2)}, "max-concurrency 4 [1 1] 1 2", 0},
 		"bursts by their prompts": {
-			[]outcome.Level{told(0, 0, 1, 1), told(0, 0, 2, 2)},
-			[]outcome.Level{told(0, 0, 2, 5), told(0, 0, 4, 6)},
+			[]outcome.Level{levelOf(0, 0, 1, 1), levelOf(0, 0, 2, 2)},
+			[]outcome.Level{levelOf(0, 0, 2, 5), levelOf(0, 0, 4, 6)},
 			"num-prompts 2 [1 1] 2 5", 2,
 		},
 		"prompts that are a list": {
-			[]outcome.Level{told(0, 8, 1, 1), told(0, 8, 2, 2)},
-			[]outcome.Level{told(0, 8, 1, 3), told(0, 8, 2, 4)},
+			[]outcome.Level{levelOf(0, 8, 1, 1), levelOf(0, 8, 2, 2)},
+			[]outcome.Level{levelOf(0, 8, 1, 3), levelOf(0, 8, 2, 4)},
 			"max-concurrency 8 [1 1] 1 3; max-concurrency 8 [1 1] 2 4", 0,
 		},
 		"repeats": {
-			[]outcome.Level{told(4, 0, 9, 1), told(4, 0, 9, 3)},
-			[]outcome.Level{told(4, 0, 9, 5), told(4, 0, 9, 7), told(4, 0, 9, 9)},
+			[]outcome.Level{levelOf(4, 0, 9, 1), levelOf(4, 0, 9, 3)},
+			[]outcome.Level{levelOf(4, 0, 9, 5), levelOf(4, 0, 9, 7), levelOf(4, 0, 9, 9)},
 			"request-rate 4 [2 3] 2 7", 0,
 		},
 	} {
@@ -106,8 +106,8 @@ func TestLevelsAreMatched(t *testing.T) {
 
 // The interval of a time never falls below -100 %, however far runs spread.
 func TestChangesArePossible(t *testing.T) {
-	a := []outcome.Level{told(4, 0, 9, 10), told(4, 0, 9, 30)}
-	b := []outcome.Level{told(4, 0, 9, 1), told(4, 0, 9, 35)}
+	a := []outcome.Level{levelOf(4, 0, 9, 10), levelOf(4, 0, 9, 30)}
+	b := []outcome.Level{levelOf(4, 0, 9, 1), levelOf(4, 0, 9, 35)}
 	d := compared(t, "ttft.mean", side("a", a), side("b", b)).Levels[0].Rows[0].Deltas[1]
 	if d.Low == nil || *d.Low != -20 || *d.High <= 0 {
 		t.Errorf("from a mean of 20: %+v", d)
@@ -117,7 +117,7 @@ func TestChangesArePossible(t *testing.T) {
 // Other list options are coordinates too.
 func TestCoordinates(t *testing.T) {
 	at := func(value string, ttft float64) outcome.Level {
-		l := told(4, 0, 10, ttft)
+		l := levelOf(4, 0, 10, ttft)
 		l.Coordinates = outcome.Coordinates{{Name: "random-input-len", Value: value}}
 		l.Name = "--random-input-len " + value
 		return l
@@ -129,7 +129,7 @@ func TestCoordinates(t *testing.T) {
 }
 
 func TestNothingInCommon(t *testing.T) {
-	_, err := compare.Compare([]compare.Side{side("a", []outcome.Level{told(4, 0, 10, 1)}), side("b", []outcome.Level{told(8, 0, 10, 1)})}, compare.Options{Quantities: quantities(t, "ttft.mean")})
+	_, err := compare.Compare([]compare.Side{side("a", []outcome.Level{levelOf(4, 0, 10, 1)}), side("b", []outcome.Level{levelOf(8, 0, 10, 1)})}, compare.Options{Quantities: quantities(t, "ttft.mean")})
 	if err == nil || !strings.Contains(err.Error(), "a has request-rate 4, and b has request-rate 8") {
 		t.Error(err)
 	}
@@ -163,7 +163,7 @@ func TestSeeds(t *testing.T) {
 func TestRepeatsAreTheUnit(t *testing.T) {
 	runs := func(values ...float64) (out [][]outcome.Level) {
 		for _, v := range values {
-			out = append(out, []outcome.Level{told(4, 0, 10, v)})
+			out = append(out, []outcome.Level{levelOf(4, 0, 10, v)})
 		}
 		return out
 	}
@@ -182,7 +182,7 @@ func TestRepeatsAreTheUnit(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
-	a, b := side("a", []outcome.Level{told(4, 0, 10, 1)}), side("b", []outcome.Level{told(4, 0, 10, 1)})
+	a, b := side("a", []outcome.Level{levelOf(4, 0, 10, 1)}), side("b", []outcome.Level{levelOf(4, 0, 10, 1)})
 	if c := compared(t, "ttft.mean", a, b); len(c.Warnings) > 0 {
 		t.Errorf("of equal runs: %q", c.Warnings)
 	}
@@ -207,7 +207,7 @@ func TestWarnings(t *testing.T) {
 
 // Builds without a commit have equal versions but may be different builds.
 func TestUnknownBuildsAreNamed(t *testing.T) {
-	a, b := side("a", []outcome.Level{told(4, 0, 10, 1)}), side("b", []outcome.Level{told(4, 0, 10, 1)})
+	a, b := side("a", []outcome.Level{levelOf(4, 0, 10, 1)}), side("b", []outcome.Level{levelOf(4, 0, 10, 1)})
 	for _, s := range []compare.Side{a, b} {
 		s.Runs[0].Tool, s.Runs[0].Version = "tacho", "(devel)"
 	}
@@ -239,7 +239,7 @@ func states(found []compare.Finding) string {
 }
 
 func TestGateOfARun(t *testing.T) {
-	l := told(4, 0, 90, 150)
+	l := levelOf(4, 0, 90, 150)
 	l.Summary.Failed, l.Summary.Config.Unsent, l.Summary.Requests = 10, 25, 75
 	l.Summary.Verdict.Severity = metric.Degraded
 	l.Summary.Dists[0].Stats.Percentiles = []metric.Percentile{{P: 90, Value: math.NaN()}, {P: 95, Value: math.Inf(1)}}
@@ -324,7 +324,7 @@ func TestGateOfADifference(t *testing.T) {
 // repeat, and no figure of too few requests.
 func TestGateNeedsSupport(t *testing.T) {
 	level := func(ttft float64, v metric.Severity, n int, figures ...string) []outcome.Level {
-		l := told(4, 0, n, ttft)
+		l := levelOf(4, 0, n, ttft)
 		l.Summary.Verdict.Severity = v
 		l.Summary.Dists[0].Stats.Percentiles = []metric.Percentile{{P: 99, Value: 2 * ttft}}
 		if len(figures) > 0 {

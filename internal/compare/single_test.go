@@ -80,7 +80,7 @@ func TestZeroSpreadIsNoTest(t *testing.T) {
 // Identical repeats have no test either.
 func TestEqualRepeatsAreNoTest(t *testing.T) {
 	two := func(v float64) compare.Side {
-		return side("x", []outcome.Level{told(4, 0, 9, v)}, []outcome.Level{told(4, 0, 9, v)})
+		return side("x", []outcome.Level{levelOf(4, 0, 9, v)}, []outcome.Level{levelOf(4, 0, 9, v)})
 	}
 	if d := compared(t, "ttft.mean", two(1), two(2)).Levels[0].Rows[0].Deltas[1]; d.P != nil || d.Verdict != compare.Untold {
 		t.Errorf("%+v", d)
@@ -105,7 +105,7 @@ func TestGateSeesEnormousDifferences(t *testing.T) {
 
 // Warnings about the shape of the load.
 func TestWarningsOfShape(t *testing.T) {
-	a, b := side("a", []outcome.Level{told(4, 0, 10, 1)}), side("b", []outcome.Level{told(4, 0, 10, 1)})
+	a, b := side("a", []outcome.Level{levelOf(4, 0, 10, 1)}), side("b", []outcome.Level{levelOf(4, 0, 10, 1)})
 	x, y := &a.Runs[0].Levels[0].Summary, &b.Runs[0].Levels[0].Summary
 	none, half := 0.0, 0.5
 	y.Completed, y.Tokens.Input = 30, 3000

@@ -220,10 +220,10 @@ func (n *macroNode) render(s *state) error {
 
 // callable returns the macro as a function that sees the variables of its definition.
 func (n *macroNode) callable(defined *state) *callable {
-	around := defined.scope
+	enclosing := defined.scope
 	return &callable{n.name, func(s *state, args []any, kwargs map[string]any) (any, error) {
 		inner := *s
-		inner.scope = s.newScope(around)
+		inner.scope = s.newScope(enclosing)
 		if len(args) > len(n.params) {
 			return nil, fmt.Errorf("%s takes %d arguments, not %d", n.name, len(n.params), len(args))
 		}

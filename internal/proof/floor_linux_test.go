@@ -96,10 +96,10 @@ func openStream(ep int, to unix.Sockaddr, request []byte, opens func(fd int)) er
 func listener(args []string) error {
 	streams, _ := strconv.Atoi(args[1])
 	tokens, _ := strconv.Atoi(args[2])
-	all := make([]heard, streams)
-	of := map[int]*heard{}
+	all := make([]received, streams)
+	of := map[int]*received{}
 	err := floor(load{args[0], streams, tokens, 0}, func(fd, i int) {
-		all[i] = heard{ID: fmt.Sprintf("floor-%d", i), Sent: time.Now().UnixNano()}
+		all[i] = received{ID: fmt.Sprintf("floor-%d", i), Sent: time.Now().UnixNano()}
 		of[fd] = &all[i]
 	}, func(fd int, text, control []byte) {
 		at := time.Now().UnixNano()
@@ -124,8 +124,8 @@ func listener(args []string) error {
 	return nil
 }
 
-// heard contains the timestamps of one stream.
-type heard struct {
+// received contains the timestamps of one stream.
+type received struct {
 	ID   string
 	Sent int64
 	At   []int64
@@ -142,7 +142,7 @@ func listen(b *testing.B, url string, streams, tokens int) *Seen {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var all []heard
+	var all []received
 	if err := json.Unmarshal(text, &all); err != nil {
 		b.Fatal(err)
 	}

@@ -45,16 +45,16 @@ type Effort struct {
 // Ceiling returns the maximum number of requests of a probe: the warm-up, the steady
 // part, and the requests in flight after the verdict.
 func (p Probe) Ceiling() int {
-	around, inMinTime := 2*p.Load, p.Load*p.Effort.MinTime.Seconds()
+	inFlight, inMinTime := 2*p.Load, p.Load*p.Effort.MinTime.Seconds()
 	switch {
 	case p.Open():
-		around *= p.Expected.Seconds()
+		inFlight *= p.Expected.Seconds()
 	case p.Expected > 0:
 		inMinTime /= p.Expected.Seconds()
 	default:
 		inMinTime = 0
 	}
-	return int(max(float64(p.Effort.MaxRequests)/enoughShare, warmupCeilingFactor*inMinTime)+around) + 2*p.Effort.MinRequests
+	return int(max(float64(p.Effort.MaxRequests)/enoughShare, warmupCeilingFactor*inMinTime)+inFlight) + 2*p.Effort.MinRequests
 }
 
 // A Verdict is the decision of a probe about its load.

@@ -134,8 +134,8 @@ func (c *counting) exactPrompts(seed uint64) func(i uint64, n int) string {
 	if err != nil {
 		return nil // texts reach their length by counting
 	}
-	around := c.tokenizer.Overhead()
-	return func(i uint64, n int) string { return prompts.Text(i, max(n-around, 1)) }
+	overhead := c.tokenizer.Overhead()
+	return func(i uint64, n int) string { return prompts.Text(i, max(n-overhead, 1)) }
 }
 
 // answerCounter returns a function that counts an answer as the server does
