@@ -265,11 +265,6 @@ $(KUBE_SERVER):
 		sed -i -E 's#=> \./staging/src/(\S+)#=> \1 v0.$(KUBE_VERSION:1.%=%)#' go.mod && \
 		CGO_ENABLED=0 GOWORK=off nice -n 19 go build -p 1 -mod=mod -trimpath -ldflags='-s -w' -o $(CURDIR)/$@ ./cmd/kube-apiserver
 
-## test-otlp: metrics against the receiver of the OpenTelemetry collector and Prometheus' messages (minutes to compile)
-.PHONY: test-otlp
-test-otlp:
-	cd tests/otlp && go test -count 1 ./...
-
 ## test-cluster: agents, NATS and coordinator in network namespaces: killed, disconnected, with full spools and slow links (as root; some minutes)
 .PHONY: test-cluster
 test-cluster:

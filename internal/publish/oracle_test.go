@@ -9,16 +9,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/proto"
-
-	"github.com/tacho-bench/tacho/internal/exposition"
 )
 
-// readers installs Prometheus' own client and OpenTelemetry's own messages in a virtual environment below .cache,
-// if missing.
+// readers installs Prometheus' own client in a virtual environment below .cache, if missing.
 func readers(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("../..", ".cache", "monitoring"))
@@ -26,10 +21,10 @@ func readers(t *testing.T) string {
 		t.Fatal(err)
 	}
 	python := filepath.Join(dir, "bin", "python")
-	if exec.CommandContext(t.Context(), python, "-c", "import prometheus_client, opentelemetry.proto, google.protobuf").Run() == nil {
+	if exec.CommandContext(t.Context(), python, "-c", "import prometheus_client").Run() == nil {
 		return python
 	}
-	for _, command := range [][]string{{"python3", "-m", "venv", dir}, {python, "-m", "pip", "install", "--quiet", "prometheus_client", "opentelemetry-proto"}} {
+	for _, command := range [][]string{{"python3", "-m", "venv", dir}, {python, "-m", "pip", "install", "--quiet", "prometheus_client"}} {
 		if out, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", command, err, out)
 		}
@@ -80,40 +75,6 @@ func TestOraclePrometheus(t *testing.T) {
 	} {
 		if first[name] != want {
 			t.Errorf("%s is %v, not %v", name, first[name], want)
-		}
-	}
-}
-
-const parseOTLP = `
-import json, sys
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
-m = ExportMetricsServiceRequest.FromString(sys.stdin.buffer.read())
-out = {}
-for metric in m.resource_metrics[0].scope_metrics[0].metrics:
-    kind = metric.WhichOneof("data")
-    data = getattr(metric, kind)
-    for p in data.data_points:
-        if kind == "histogram":
-            out[metric.name] = [metric.unit, p.count, p.sum, sum(p.bucket_counts), len(p.bucket_counts) - len(p.explicit_bounds), data.aggregation_temporality]
-        else:
-            out[metric.name] = [metric.unit, p.as_double, kind]
-json.dump(out, sys.stdout)
-`
-
-// OpenTelemetry's own messages accept the body without unknown fields.
-func TestOracleOTLP(t *testing.T) {
-	b := filledFor(t, &Collector{})
-	body, err := proto.Marshal(exposition.OTLP(b.resource(), b.export(), exposition.Options{Began: time.Unix(1000, 0), Now: time.Unix(1010, 0)}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := ask(t, parseOTLP, body)
-	for name, want := range map[string][]any{
-		"tacho_requests_started": {"{request}", 5.0, "sum"},
-		"tacho_ttft_seconds":     {"s", 1.0, 0.02, 1.0, 1.0, 2.0},
-	} {
-		if diff := cmp.Diff(want, got[name]); diff != "" {
-			t.Errorf("%s: %s", name, diff)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package otlp
+package publish
 
 import (
 	"bufio"
@@ -15,13 +15,12 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/exposition"
-	"github.com/tacho-bench/tacho/internal/publish"
 )
 
 // Prometheus' own messages accept the page, and its native buckets contain every value at the right place.
 func TestNativeHistogram(t *testing.T) {
-	b := publish.New(time.Now(), publish.About{Labels: []exposition.Label{{Name: "model", Value: "m\xff"}}}, nil)
-	b.Begin(publish.Level{Name: "a", Now: func() publish.Counts { return publish.Counts{Started: 3} }})
+	b := New(time.Now(), About{Labels: []exposition.Label{{Name: "model", Value: "m\xff"}}}, nil)
+	b.Begin(Level{Name: "a", Now: func() Counts { return Counts{Started: 3} }})
 	const n = 500
 	for i := range n {
 		ttft := time.Duration(i+1) * time.Millisecond
