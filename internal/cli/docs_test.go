@@ -58,7 +58,11 @@ func flagsDoc() string {
 		if o.Own {
 			mark = "+"
 		}
-		fmt.Fprintf(&b, "- `--%s`%s%s: %s\n", o.Name, mark, defaultOf(o.Value), o.Help)
+		help := o.Help
+		if dataset, rest, ok := strings.Cut(help, ": "); ok && strings.HasPrefix(strings.ReplaceAll(o.Name, "-", "_"), dataset+"_") {
+			help = rest // the flag names its dataset
+		}
+		fmt.Fprintf(&b, "- `--%s`%s%s: %s\n", o.Name, mark, defaultOf(o.Value), help)
 	}
 	b.WriteString("\n## Exit codes\n\nOf every command:\n\n")
 	for _, e := range cli.ExitCodes() {
