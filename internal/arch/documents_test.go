@@ -119,6 +119,18 @@ func TestPagesAreShort(t *testing.T) {
 	}
 }
 
+// TestDocumentsAreFew bounds the words of all documents, as wc counts them.
+func TestDocumentsAreFew(t *testing.T) {
+	const most = 35_000
+	words := 0
+	for _, page := range documents(t) {
+		words += len(strings.Fields(read(t, page)))
+	}
+	if words > most {
+		t.Errorf("all documents have %d words, want at most %d: state a fact on one page only", words, most)
+	}
+}
+
 // A release has at most 60 lines in the changelog, and the vocabulary at most 60 terms.
 func TestListsAreShort(t *testing.T) {
 	releases := strings.Split(read(t, "CHANGELOG.md"), "\n## ")[1:]
