@@ -64,11 +64,7 @@ func (a *agents) close(continues bool) {
 		return
 	}
 	if a.coordinator != nil {
-		end := a.coordinator.Close
-		if continues {
-			end = a.coordinator.Pause
-		}
-		_ = end() // all records are stored by now
+		_ = a.coordinator.Close(!continues) // all records are stored by now
 	}
 	for len(a.stops) > 0 {
 		last := len(a.stops) - 1

@@ -36,11 +36,7 @@ manifest for keys.existingSecret of the chart. Treat it as a secret.`,
 			if err != nil {
 				return err
 			}
-			pin, err := identity.Pin()
-			if err != nil {
-				return err
-			}
-			token, trust := nuid.Next(), identity.Public()
+			token, trust, pin := nuid.Next(), identity.Public(), identity.Pin()
 			values := map[string]any{
 				"keys": map[string]string{"natsToken": token, "coordinatorSeed": string(seed), "trust": trust, "pin": pin},
 			}

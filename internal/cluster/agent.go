@@ -69,13 +69,12 @@ type agent struct {
 
 // An assignment is an agent's work for a coordinator.
 type assignment struct {
-	run         string // empty: none
-	sealKey     string // key that the coordinator encrypts with
-	coordinator string // public key of the coordinator
-	seq         uint64 // of the last command
-	runner      *run.Runner
+	run         string          // empty: none
+	sealKey     string          // key that the coordinator encrypts with
+	coordinator string          // public key of the coordinator
+	seq         uint64          // of the last command
+	runner      *run.Runner     // of the previous level; nil if a share is using it
 	runnerTask  *run.Task       // task that runner was opened for
-	runnerInUse bool            // a share is using runner
 	progress    progressByShare // finished work of shares to take over
 }
 
@@ -86,7 +85,7 @@ const coordinatorTimeout = 30 * time.Second
 // to NATS again. After this time without NATS a coordinator ends, too.
 const DefaultOrphanTimeout = natsLimit
 
-// MinOrphanTimeout is the shortest OrphanTimeout. A coordinator is heard every five seconds.
+// MinOrphanTimeout is the shortest OrphanTimeout.
 const MinOrphanTimeout = coordinatorTimeout / 2
 
 // onceTimeout is how long an agent with Once waits for a restarted coordinator. Kubernetes may need this long to start a
@@ -247,7 +246,7 @@ func (a *agent) answerDiscovery(m *nats.Msg) {
 // answerCommand executes a command and answers with the status.
 func (a *agent) answerCommand(m *nats.Msg) {
 	s := a.execute(m)
-	if s.Refused != a.lastRefusal && !s.Stale { // print repeated refusals once; stale commands are sent again
+	if s.Refused != a.lastRefusal { // print repeated refusals once
 		if a.lastRefusal = s.Refused; s.Refused != "" {
 			a.Say("Refused a command: " + s.Refused + ".")
 		}
@@ -264,13 +263,16 @@ func (a *agent) execute(m *nats.Msg) status {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.admit(o); err != nil {
-		return status{State: stateIdle, Refused: err.Error(), Stale: errors.Is(err, errStale), Deposed: a.run == o.Run && a.sealKey != o.sealKey, Free: a.run == ""}
+		return status{State: stateIdle, Refused: err.Error(), Free: a.run == ""}
 	}
 	a.seq, a.lastHeard = o.Seq, time.Now()
 	switch o.Kind {
 	case cmdStatus:
 	case cmdAssign:
-		a.switchAttempt(o)
+		if a.attempt != o.Attempt { // shares of other runs continue to deliver their records
+			a.discard(func(w *localShare) bool { return w.command.Run == o.Run })
+			a.shares, a.attempt = nil, ""
+		}
 	case cmdProgress:
 		a.progress.add(o)
 	case cmdPrepare:
@@ -319,10 +321,7 @@ func (a *agent) has(states ...string) bool {
 	return false
 }
 
-var (
-	errStale    = errors.New("a later command was executed before")
-	errStopping = errors.New("the agent is stopping")
-)
+var errStopping = errors.New("the agent is stopping")
 
 // admit returns an error if the agent must not execute a command.
 func (a *agent) admit(o *command) error {
@@ -343,7 +342,7 @@ func (a *agent) admit(o *command) error {
 	case a.run == "" || a.run != o.Run || a.sealKey != o.sealKey || a.coordinator != o.from:
 		return errors.New("this agent works for another coordinator")
 	case o.Seq <= a.seq:
-		return errStale
+		return errors.New("a later command was executed before")
 	}
 	return nil
 }
@@ -351,35 +350,26 @@ func (a *agent) admit(o *command) error {
 // plainName matches the names of runs and attempts, which are parts of subjects and of directory names.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9-]*$`)
 
-// switchAttempt discards shares of other attempts at this run. Shares of other runs continue to deliver their records.
-func (a *agent) switchAttempt(o *command) {
-	if a.attempt == o.Attempt {
-		return
-	}
-	for _, w := range a.shares {
-		if w.command.Run == o.Run {
-			w.discard()
-		}
-	}
-	a.shares, a.attempt = nil, ""
-}
-
-// discardUnstarted discards shares that did not start.
-func (a *agent) discardUnstarted() {
+// discard ends shares whose records are not needed any more.
+func (a *agent) discard(unneeded func(w *localShare) bool) {
 	for id, w := range a.shares {
-		if s := w.status().State; s == statePreparing || s == stateReady {
-			w.discard()
+		if unneeded(w) {
+			w.discarded.Store(true)
+			w.cancel()
 			delete(a.shares, id)
 		}
 	}
 }
 
+func (w *localShare) isUnstarted() bool {
+	s := w.status().State
+	return s == statePreparing || s == stateReady
+}
+
 // finishRun leaves the run after the coordinator has ended it. No records of it are needed any more.
 func (a *agent) finishRun() {
-	for _, w := range a.shares {
-		w.discard()
-	}
-	a.shares, a.attempt = nil, ""
+	a.discard(func(*localShare) bool { return true })
+	a.attempt = ""
 	if a.Once {
 		a.Say("The run has ended.")
 		a.cancel()
@@ -394,7 +384,7 @@ func (a *agent) detach() {
 	if a.runner != nil {
 		a.runner.Close()
 	}
-	a.assignment, a.info.Nonce = assignment{runnerInUse: a.runnerInUse}, nuid.Next()
+	a.assignment, a.info.Nonce = assignment{}, nuid.Next()
 }
 
 // tick sends heartbeats and abandons a silent coordinator.
@@ -427,7 +417,7 @@ func (a *agent) tick() {
 
 // publishHeartbeat numbers, signs and sends a heartbeat. The caller holds a.mu.
 func (a *agent) publishHeartbeat(b heartbeat) error {
-	b.Agent, b.Seq = a.info.ID, a.heartbeats.Add(1)
+	b.Agent, b.Leader, b.Seq = a.info.ID, a.sealKey, a.heartbeats.Add(1)
 	return a.key.send(a.control, heartbeatSubject(a.run, a.info.Key), fmt.Sprint(a.inbox, ".", a.contact.now()), b)
 }
 
@@ -435,7 +425,7 @@ func (a *agent) publishHeartbeat(b heartbeat) error {
 // restart.
 func (a *agent) abandonCoordinator() {
 	a.Say("The coordinator does not answer. " + map[bool]string{false: "Waiting for the next one.", true: fmt.Sprintf("Waiting %v for it to restart.", onceTimeout)}[a.Once])
-	a.discardUnstarted()
+	a.discard((*localShare).isUnstarted)
 	a.detach()
 	a.abandonedAt = time.Now()
 }
@@ -454,23 +444,17 @@ func (a *agent) drainOldSpools() {
 			a.Say(fmt.Sprintf("Deleted records of an earlier run in %s: no coordinator collected them within %v.", s.dir, retention))
 			continue
 		}
+		a.Say(fmt.Sprintf("Records of an earlier run are stored in %s. Resume that run (--resume) to collect them; they are deleted after %v.", s.dir, retention))
 		a.active.Go(func() { a.drain(s) })
 	}
 }
 
-// drainWarning is the time after which a message reports undelivered records.
-const drainWarning = 2 * time.Minute
-
 // drain delivers the records of an earlier process as soon as their run continues.
 func (a *agent) drain(s *spool) {
-	late := time.AfterFunc(drainWarning, func() {
-		a.Say(fmt.Sprintf("Records of an earlier run are stored in %s. Resume that run (--resume) to collect them; they are deleted after %v.", s.dir, retention))
-	})
-	defer late.Stop()
 	up := &uplink{nats: a.data, spool: s, key: a.key, leader: func() string { return "" }}
 	err := up.run(a.ctx)
 	if err == nil {
-		err = up.sendFinal(a.ctx, finalMessage{Died: true})
+		err = up.sendFinal(a.ctx, finalMessage{Ended: "its process died"})
 	}
 	if err == nil {
 		a.Say("Delivered the records that an earlier agent left in " + s.dir + ".")

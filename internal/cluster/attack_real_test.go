@@ -118,8 +118,6 @@ func TestRealStrangersStayOut(t *testing.T) {
 	}
 	other, err := cluster.NewIdentity()
 	must(t, err)
-	pin, err := other.Pin()
-	must(t, err)
 	spool := t.TempDir()
 	for name, c := range map[string]struct {
 		change func(*cluster.Access)
@@ -129,7 +127,7 @@ func TestRealStrangersStayOut(t *testing.T) {
 		"a wrong token": {func(a *cluster.Access) { a.Token = "wrong" }, "NATS rejects this token"},
 		"another server": {func(a *cluster.Access) {
 			address, _, _ := strings.Cut(a.URL, "#")
-			a.URL = address + "#" + pin
+			a.URL = address + "#" + other.Pin()
 		}, "does not match the fingerprint"},
 		"half a fingerprint": {func(a *cluster.Access) { a.URL = a.URL[:len(a.URL)-4] }, "is not a fingerprint"},
 		"no TLS":             {func(a *cluster.Access) { a.URL = "nats" + strings.TrimPrefix(a.URL, "tls") }, "must begin with tls://"},

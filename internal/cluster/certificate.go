@@ -17,7 +17,7 @@ import (
 // certificate returns the TLS certificate of the embedded NATS server. It depends on the identity alone, so agents that
 // pinned it also accept the coordinator of a resumed run.
 func (i *Identity) certificate() (tls.Certificate, error) {
-	key := ed25519.NewKeyFromSeed(i.mac("nats tls key"))
+	key := i.tlsKey()
 	// Agents check the public key and nothing else, so the dates have no meaning.
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "tacho coordinator"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -29,10 +29,12 @@ func (i *Identity) certificate() (tls.Certificate, error) {
 
 // Pin returns the fingerprint of the public key in the certificate of the embedded NATS server. Join addresses end with
 // it: tls://host:4222#PIN.
-func (i *Identity) Pin() (string, error) {
-	key, err := x509.MarshalPKIXPublicKey(ed25519.NewKeyFromSeed(i.mac("nats tls key")).Public())
-	return pinOf(key), err
+func (i *Identity) Pin() string {
+	key, _ := x509.MarshalPKIXPublicKey(i.tlsKey().Public()) // knows this kind of key
+	return pinOf(key)
 }
+
+func (i *Identity) tlsKey() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(i.mac("nats tls key")) }
 
 // pinOf returns the SHA-256 sum of a public key.
 func pinOf(key []byte) string {

@@ -55,15 +55,10 @@ const (
 	clockInterval   = time.Second
 )
 
-// monitorAgents measures clock offsets during the run. It also sends commands regularly, because agents abandon a silent
-// coordinator: the time between levels and the delivery of records may be long.
-func (c *Coordinator) monitorAgents(ctx context.Context) {
-	for heard := time.Now(); ctx.Err() == nil; pause(ctx, clockInterval) {
-		c.each(c.members(), func(m *member) { c.measureClock(ctx, m, moreReadings) })
-		if time.Since(heard) > coordinatorTimeout/6 {
-			heard = time.Now()
-			c.each(c.members(), func(m *member) { _, _ = c.send(ctx, m, &command{Kind: cmdStatus}) }) // failed queries are repeated
-		}
+// monitorClocks measures clock offsets during the run.
+func (c *Coordinator) monitorClocks(ctx context.Context) {
+	for ; ctx.Err() == nil; pause(ctx, clockInterval) {
+		each(c.members(), func(m *member) { c.measureClock(ctx, m, moreReadings) })
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/tacho-bench/tacho/internal/live"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/metric"
-	"github.com/tacho-bench/tacho/session"
 )
 
 // NATS subjects. The coordinator sends commands and queries, and agents answer them. Agents publish heartbeats and
@@ -61,7 +60,7 @@ type agentInfo struct {
 // The kinds of command.
 const (
 	cmdAssign      = "take"    // join a run
-	cmdProgress    = "recall"  // finished sessions of a share to take over, in pieces, before cmdPrepare
+	cmdProgress    = "recall"  // finished work of a share to take over, before cmdPrepare
 	cmdPrepare     = "prepare" // prepare a share of a level
 	cmdStatus      = "ask"     // report the status of a share
 	cmdStart       = "begin"   // start the share at an instant
@@ -86,9 +85,8 @@ type command struct {
 	Lease time.Duration `json:"lease,omitempty"` // of cmdPrepare: send nothing without contact for this long; 0: no other agent takes over
 	Start int64         `json:"start,omitempty"` // of cmdStart: nanoseconds since 1970 by the agent's clock
 
-	Skip    []uint64          `json:"skip,omitempty"`  // of cmdProgress: sessions that finished or started
-	Partial []session.Partial `json:"begun,omitempty"` // of cmdProgress: finished turns of unfinished sessions
-	Elapsed time.Duration     `json:"now,omitempty"`   // of cmdProgress: time since the start of the level
+	Piece    int    `json:"piece,omitempty"`    // of cmdProgress: number of the piece; of cmdPrepare: number of all pieces
+	Progress []byte `json:"progress,omitempty"` // of cmdProgress: a piece of a shareProgress
 
 	from, sealKey string // the coordinator's public keys, from the headers
 }
@@ -108,15 +106,14 @@ type status struct {
 	State   string `json:"state"`
 	Error   string `json:"error,omitempty"`   // why the share failed
 	Refused string `json:"refused,omitempty"` // why the agent refused the command
-	Stale   bool   `json:"old,omitempty"`     // the agent refused because it executed a later command before
 	Usage   bool   `json:"usage,omitempty"`   // the error is a mistake in the plan
-	Deposed bool   `json:"deposed,omitempty"` // the agent refused because another coordinator continues the run
 	Free    bool   `json:"free,omitempty"`    // the agent refused because it left the run
 }
 
 // A heartbeat reports the progress of a share, several times a second.
 type heartbeat struct {
 	Agent   string      `json:"agent"`
+	Leader  string      `json:"leader"`        // the coordinator that the agent works for
 	Seq     uint64      `json:"seq"`           // increases with every heartbeat
 	Attempt string      `json:"try,omitempty"` // empty: no level is running
 	Share   int         `json:"share"`
@@ -135,9 +132,8 @@ type finalMessage struct {
 	Client     *metric.Client  `json:"client,omitempty"`
 	Reasons    []metric.Reason `json:"known,omitempty"`
 	Error      string          `json:"error,omitempty"`    // why the share ended early
-	Died       bool            `json:"cut,omitempty"`      // the agent died; a later process delivered its finished records
-	Stopped    bool            `json:"left,omitempty"`     // the agent stopped before the share was complete
-	Orphaned   bool            `json:"orphaned,omitempty"` // it stopped because no coordinator was heard, and can continue
+	Ended      string          `json:"ended,omitempty"`    // why the agent did not complete the share
+	Orphaned   bool            `json:"orphaned,omitempty"` // it can continue, because only its coordinator was silent
 	SpoolError string          `json:"full,omitempty"`     // why records waited in memory
 	Lost       int             `json:"lost,omitempty"`     // records dropped because disk and memory were full
 	MaxPending int64           `json:"waiting,omitempty"`  // maximum number of undelivered bytes

@@ -352,7 +352,7 @@ func (p *pool) lead(t *testing.T, n int, change func(*cluster.Options)) *cluster
 	c, err := cluster.New(o)
 	must(t, err)
 	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
+		if err := c.Close(true); err != nil {
 			t.Error(err)
 		}
 	})

@@ -42,7 +42,7 @@ type Coordinator struct {
 	Options
 	control *nats.Conn
 	batches chan *nats.Msg // from agents
-	journal *journal
+	journal journal
 	sealer  *sealer
 	seq     atomic.Uint64
 	deposed atomic.Bool // another coordinator continues the run
@@ -62,21 +62,22 @@ var _ run.Agents = (*Coordinator)(nil)
 // A member is the coordinator's view of an agent.
 type member struct {
 	agentInfo
+	sending    sync.Mutex // sends one command at a time
 	mu         sync.Mutex
 	clock      clock
 	beat       time.Time         // last heartbeat
-	heard      time.Time         // last message
-	lastHeard  time.Time         // heard, or the end of a time in which no agent could be heard
+	lastHeard  time.Time         // beat, or the end of a time in which no agent could be heard
 	lastSeq    uint64            // number of the last heartbeat
 	heartbeats map[int]heartbeat // of the level, by share
 	ticks      []live.Tick       // of the level, not yet processed
 	stopped    bool              // the agent has announced its stop
 	lost       atomic.Bool       // lost for the run
+	led        atomic.Bool       // the last heartbeat was for this coordinator
 }
 
 func newMember(h agentInfo) *member {
 	now := time.Now()
-	return &member{agentInfo: h, heard: now, lastHeard: now, clock: clock{same: h.Boot != "" && h.Boot == bootID()}, heartbeats: map[int]heartbeat{}}
+	return &member{agentInfo: h, beat: now, lastHeard: now, clock: clock{same: h.Boot != "" && h.Boot == bootID()}, heartbeats: map[int]heartbeat{}}
 }
 
 // New returns a coordinator. It recruits agents when the first level is due.
@@ -87,15 +88,9 @@ func New(o Options) (*Coordinator, error) {
 	return c, err
 }
 
-// Close ends the run and releases the agents.
-func (c *Coordinator) Close() error { return c.end(true) }
-
-// Pause ends this coordinator without releasing the agents, so that they wait for the
-// next coordinator of the run. A level that was stopped is measured again.
-func (c *Coordinator) Pause() error { return c.end(false) }
-
-// end disconnects, and deletes the journal unless agents may still have records of the level.
-func (c *Coordinator) end(free bool) error {
+// Close disconnects, and deletes the journal unless agents may still have records of the level. Agents that are not
+// released wait for the next coordinator of the run.
+func (c *Coordinator) Close(release bool) error {
 	if c.control == nil {
 		return nil
 	}
@@ -104,10 +99,10 @@ func (c *Coordinator) end(free bool) error {
 	if !c.control.IsConnected() || c.silent != "" || c.deposed.Load() {
 		return c.journal.close(false) // without a message, agents leave after coordinatorTimeout
 	}
-	if free {
-		c.each(c.members(), func(m *member) { _, _ = c.send(context.Background(), m, &command{Kind: cmdRelease}) }) // agents that miss it leave by themselves
+	if release {
+		each(c.members(), func(m *member) { _, _ = c.send(context.Background(), m, &command{Kind: cmdRelease}) }) // agents that miss it leave by themselves
 	}
-	return c.journal.close(c.journal.failed() == nil)
+	return c.journal.close(c.journal.err == nil)
 }
 
 func (c *Coordinator) members() []*member {
@@ -116,11 +111,11 @@ func (c *Coordinator) members() []*member {
 	return slices.Clone(c.agents)
 }
 
-// each calls do for all members concurrently.
-func (c *Coordinator) each(all []*member, do func(*member)) {
+// each calls do for all elements concurrently.
+func each[T any](all []T, do func(T)) {
 	var g sync.WaitGroup
-	for _, m := range all {
-		g.Go(func() { do(m) })
+	for _, one := range all {
+		g.Go(func() { do(one) })
 	}
 	g.Wait()
 }
@@ -136,7 +131,7 @@ func (c *Coordinator) assemble(ctx context.Context) (err error) {
 	if err := c.claimRun(ctx); err != nil {
 		return err
 	}
-	if c.journal, c.resumeState, err = openJournal(c.Journal); err != nil {
+	if c.resumeState, err = c.journal.open(c.Journal); err != nil {
 		return err
 	}
 	if !c.Resume {
@@ -151,25 +146,22 @@ func (c *Coordinator) assemble(ctx context.Context) (err error) {
 	}
 	background, over := context.WithCancel(context.WithoutCancel(ctx))
 	c.cancel = over
-	go c.monitorAgents(background) // agents that wait for others abandon a silent coordinator
+	go c.monitorClocks(background)
 	err = c.recruitInitial(ctx)
-	c.each(c.members(), func(m *member) { c.measureClock(ctx, m, initialReadings) })
+	each(c.members(), func(m *member) { c.measureClock(ctx, m, initialReadings) })
 	return err
 }
 
 // recruitInitial waits for agents before the first level. A resumed run waits only shortly, because some agents may have
 // died.
 func (c *Coordinator) recruitInitial(ctx context.Context) error {
-	if c.resumeState.Attempt == "" {
-		return c.recruit(ctx)
+	if c.resumeState.Attempt != "" {
+		_ = c.recruit(ctx, c.Timeout) // missing agents are reported as lost
+		if len(c.members()) > 0 || ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
-	short, cancel := context.WithTimeout(ctx, c.Timeout)
-	defer cancel()
-	_ = c.recruit(short) // missing agents are reported as lost
-	if len(c.members()) == 0 && ctx.Err() == nil {
-		return c.recruit(ctx) // the run can still be resumed if no agent comes
-	}
-	return ctx.Err()
+	return c.recruit(ctx, c.Wait)
 }
 
 // claimRun makes this coordinator the leader of the run, or fails if there is another one.
@@ -196,8 +188,8 @@ const maxBatches = 1000
 const discoveryTimeout = 200 * time.Millisecond
 
 // recruit waits for agents and assigns the planned number.
-func (c *Coordinator) recruit(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, c.Wait)
+func (c *Coordinator) recruit(ctx context.Context, wait time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	why, said := "", false
 	for ; ; pause(ctx, discoveryTimeout) {
@@ -210,22 +202,14 @@ func (c *Coordinator) recruit(ctx context.Context) error {
 			c.nameAgents()
 			return nil
 		case errors.Is(err, context.DeadlineExceeded):
-			return fmt.Errorf("%d of %s joined within %v%s: start more (tacho agent --join ...) or lower --agents", len(c.agents), plural(c.Agents, "agent"), c.Wait, why)
+			return fmt.Errorf("%d of %d agents joined within %v%s: start more (tacho agent --join ...) or lower --agents", len(c.agents), c.Agents, wait, why)
 		case err != nil:
 			return err
 		case !said:
 			said = true
-			c.Say(fmt.Sprintf("Waiting up to %v for %s; %d joined%s.", c.Wait, plural(c.Agents, "agent"), len(c.agents), why))
+			c.Say(fmt.Sprintf("Waiting up to %v for %d agents; %d joined%s.", wait, c.Agents, len(c.agents), why))
 		}
 	}
-}
-
-// plural returns a count with its noun.
-func plural(n int, of string) string {
-	if n == 1 {
-		return "1 " + of
-	}
-	return fmt.Sprintf("%d %ss", n, of)
 }
 
 // discover asks which agents are available.
@@ -312,26 +296,23 @@ func (c *Coordinator) nameAgents() {
 	}
 }
 
-// send sends a command and returns the agent's answer. A command of another goroutine with a later number may arrive
-// earlier, which makes this one stale.
+// send sends a command and returns the agent's answer. An agent refuses commands that arrive after a later one.
 func (c *Coordinator) send(ctx context.Context, m *member, o *command) (s status, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	for s.Stale = true; err == nil && s.Stale; {
-		o.Run, o.Seq, s = c.Run, c.seq.Add(1), status{}
-		var order, answer *nats.Msg
-		if order, err = c.sealer.seal(&m.agentInfo, o); err == nil {
-			answer, err = c.control.RequestMsgWithContext(ctx, order)
-		}
-		if err == nil && !signedBy(m.Key, answer) {
-			err = errors.New("the agent did not sign its answer")
-		}
-		if err == nil {
-			err = json.Unmarshal(answer.Data, &s)
-		}
-		if s.Deposed {
-			c.deposed.Store(true)
-		}
+	m.sending.Lock()
+	defer m.sending.Unlock()
+	o.Run, o.Seq = c.Run, c.seq.Add(1)
+	order, err := c.sealer.seal(&m.agentInfo, o)
+	if err != nil {
+		return s, err
+	}
+	answer, err := c.control.RequestMsgWithContext(ctx, order)
+	if err == nil && !signedBy(m.Key, answer) {
+		err = errors.New("the agent did not sign its answer")
+	}
+	if err == nil {
+		err = json.Unmarshal(answer.Data, &s)
 	}
 	return s, err
 }
@@ -345,6 +326,9 @@ func (c *Coordinator) handleHeartbeat(msg *nats.Msg) {
 	for _, m := range c.members() {
 		if m.ID != b.Agent || !signedBy(m.Key, msg) || !m.add(&b) {
 			continue
+		}
+		if led := m.led.Swap(b.Leader == c.sealer.public); led && b.Leader != c.sealer.public {
+			c.deposed.Store(true)
 		}
 		answer, err := json.Marshal(lease{Lost: m.lost.Load()})
 		if err == nil && msg.Reply != "" {
@@ -360,8 +344,8 @@ func (m *member) add(b *heartbeat) bool {
 	if b.Seq <= m.lastSeq {
 		return false
 	}
-	m.lastSeq, m.heard = b.Seq, time.Now()
-	m.beat, m.lastHeard, m.stopped = m.heard, m.heard, m.stopped || b.Stopped
+	m.lastSeq, m.beat, m.stopped = b.Seq, time.Now(), m.stopped || b.Stopped
+	m.lastHeard = m.beat
 	if b.Attempt != "" && (b.Share >= 0 && b.Share < maxShares) {
 		m.heartbeats[b.Share] = *b
 	}

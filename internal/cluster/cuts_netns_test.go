@@ -21,6 +21,7 @@ type cutCase struct {
 	own   bool // the user's own NATS server
 	cut   func(*cutRun)
 	extra bool // two agents send some requests
+	keep  bool // no other agent takes over, so requests are missing
 }
 
 // cutAll cuts the coordinator off from all agents.
@@ -57,20 +58,21 @@ func killNATSFor(d time.Duration) func(*cutRun) {
 }
 
 var cutCases = []cutCase{
-	{"all agents, 8 s", false, cutAll(8 * time.Second), false},
-	{"all agents, 14 s", false, cutAll(14 * time.Second), false},
-	{"all agents, 30 s", false, cutAll(30 * time.Second), false},
-	{"all agents, 120 s", false, cutAll(2 * time.Minute), false},
-	{"one agent, 8 s", false, cutOne(8 * time.Second), false},
-	{"one agent, 14 s", false, cutOne(14 * time.Second), true},
-	{"one agent, 30 s", false, cutOne(30 * time.Second), true},
-	{"one agent, 120 s", false, cutOne(2 * time.Minute), true},
-	{"only to the coordinator, 30 s", false, cutOneWay("agent-1", "coordinator", 30*time.Second), true},
-	{"only to the agent, 30 s", false, cutOneWay("coordinator", "agent-1", 30*time.Second), true},
-	{"coordinator killed, resumed after 14 s", false, killCoordinatorFor(14 * time.Second), false},
-	{"coordinator killed, resumed after 120 s", false, killCoordinatorFor(2 * time.Minute), false},
-	{"NATS killed, 14 s", true, killNATSFor(14 * time.Second), false},
-	{"NATS killed, 120 s", true, killNATSFor(2 * time.Minute), false},
+	{"all agents, 8 s", false, cutAll(8 * time.Second), false, false},
+	{"all agents, 14 s", false, cutAll(14 * time.Second), false, false},
+	{"all agents, 30 s", false, cutAll(30 * time.Second), false, false},
+	{"all agents, 120 s", false, cutAll(2 * time.Minute), false, false},
+	{"one agent, 8 s", false, cutOne(8 * time.Second), false, false},
+	{"one agent, 14 s", false, cutOne(14 * time.Second), true, false},
+	{"one agent, 30 s", false, cutOne(30 * time.Second), true, false},
+	{"one agent, 120 s", false, cutOne(2 * time.Minute), true, false},
+	{"only to the coordinator, 30 s", false, cutOneWay("agent-1", "coordinator", 30*time.Second), true, false},
+	{"only to the agent, 30 s", false, cutOneWay("coordinator", "agent-1", 30*time.Second), true, false},
+	{"coordinator killed, resumed after 14 s", false, killCoordinatorFor(14 * time.Second), false, false},
+	{"coordinator killed, resumed after 120 s", false, killCoordinatorFor(2 * time.Minute), false, false},
+	{"NATS killed, 14 s", true, killNATSFor(14 * time.Second), false, false},
+	{"NATS killed, 120 s", true, killNATSFor(2 * time.Minute), false, false},
+	{"one agent killed, `--on-loss keep`", true, func(r *cutRun) { r.agents[1].kill() }, false, true},
 }
 
 // A cutRun is the run of a case.
@@ -78,6 +80,7 @@ type cutRun struct {
 	*field
 	wiring            *wiring
 	coordinator, node *process
+	agents            []*process // with the user's own NATS server
 }
 
 // during cuts, waits, and restores.
@@ -99,7 +102,10 @@ func (c *cutCase) measure(t *testing.T) *cutRun {
 	if c.own {
 		r.node = r.oneNode()
 		for i := range 3 {
-			r.agent(fmt.Sprintf("agent-%d", i))
+			r.agents = append(r.agents, r.agent(fmt.Sprintf("agent-%d", i)))
+		}
+		if c.keep {
+			load = append(load, "--on-loss", "keep")
 		}
 		r.coordinator = r.bench(3, load...)
 	} else {
@@ -128,7 +134,8 @@ func (c *cutCase) row(t *testing.T, r *cutRun) string {
 	for _, reason := range s.Verdict.Reasons {
 		if i := slices.Index(codes, reason.Code); i >= 0 {
 			codes = slices.Delete(codes, i, i+1)
-			why = append(why, reason.Text)
+			text, _, _ := strings.Cut(reason.Text, ": ") // without the advice
+			why = append(why, text)
 		}
 		if strings.Contains(reason.Text, "both sent up to") {
 			bound = "up to "
@@ -139,13 +146,23 @@ func (c *cutCase) row(t *testing.T, r *cutRun) string {
 	if kept+missing+unsent != cutRequests {
 		t.Errorf("%d records, %d not received and %d never sent are not %d", kept, missing, unsent, cutRequests)
 	}
+	if c.keep {
+		if kept+missing == cutRequests || !strings.Contains(strings.Join(why, " "), "never sent") {
+			t.Errorf("%d records, %d not received: %v", kept, missing, s.Verdict)
+		}
+		return r.format(c, served, kept, missing, unsent, "0", fmt.Sprint(s.Verdict.Severity), why)
+	}
 	if bound == "" && served != kept+missing+extra || served > kept+missing+extra || (extra > 0) != c.extra {
 		t.Errorf("the server counted %d requests; %d records, %d not received, %d extra", served, kept, missing, extra)
 	}
 	if kept != cutRequests {
 		t.Errorf("%d of %d records: %v", kept, cutRequests, s.Verdict)
 	}
-	return fmt.Sprintf("| %s | %d | %d | %d | %d | %s%d | %v | %s |", c.name, served, kept, missing, unsent, bound, extra, s.Verdict.Severity, strings.Join(why, ". "))
+	return r.format(c, served, kept, missing, unsent, fmt.Sprint(bound, extra), fmt.Sprint(s.Verdict.Severity), why)
+}
+
+func (r *cutRun) format(c *cutCase, served, kept, missing, unsent int, extra, verdict string, why []string) string {
+	return fmt.Sprintf("| %s | %d | %d | %d | %d | %s | %s | %s |", c.name, served, kept, missing, unsent, extra, verdict, strings.Join(why, ". "))
 }
 
 // TestCuts prints a table of cut links and killed processes. Each run must keep all requests, and

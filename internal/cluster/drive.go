@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -27,9 +26,13 @@ type levelRun struct {
 	shares    []*share
 	reasons   []metric.Reason
 	epoch     time.Time
-	takeovers chan takeover
+	takeovers chan func()   // results of takeovers
 	resumed   bool          // an earlier coordinator started the level
 	lease     time.Duration // how long an agent sends without contact; 0 means any time
+}
+
+func newLevelRun(t *run.Task, attempt string) *levelRun {
+	return &levelRun{task: t, attempt: attempt, takeovers: make(chan func(), 1000)}
 }
 
 // Prepare implements run.Agents.
@@ -52,7 +55,7 @@ func (c *Coordinator) Prepare(ctx context.Context, t *run.Task) error {
 // prepare prepares a level on the available agents. If an agent is lost meanwhile, prepare
 // marks it and returns errAgentLost, and the next attempt excludes it.
 func (c *Coordinator) prepare(ctx context.Context, t *run.Task) error {
-	l := &levelRun{task: t, attempt: fmt.Sprintf("%d-%s", t.Index, nuid.Next()), takeovers: make(chan takeover, maxTakeovers)}
+	l := newLevelRun(t, fmt.Sprintf("%d-%s", t.Index, nuid.Next()))
 	members, err := c.availableAgents(ctx, l)
 	if err != nil {
 		return err
@@ -69,7 +72,7 @@ func (c *Coordinator) prepare(ctx context.Context, t *run.Task) error {
 	if err := c.prepareAll(ctx, l); err != nil {
 		short, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Timeout)
 		defer cancel()
-		c.tellAll(short, l, cmdStop).Wait()
+		c.tellAll(short, l, l.shares, cmdStop)
 		return err
 	}
 	return nil
@@ -82,12 +85,10 @@ func (c *Coordinator) availableAgents(ctx context.Context, l *levelRun) ([]*memb
 	c.agents = slices.DeleteFunc(c.agents, func(m *member) bool { return m.lost.Load() || m.hasStopped() })
 	left := len(c.agents)
 	c.mu.Unlock()
-	if left == c.Agents {
+	if left >= c.Agents {
 		return c.members(), nil
 	}
-	short, cancel := context.WithTimeout(ctx, c.Timeout)
-	defer cancel()
-	err := c.recruit(short)
+	err := c.recruit(ctx, c.Timeout)
 	all := c.members()
 	switch {
 	case ctx.Err() != nil:
@@ -97,7 +98,7 @@ func (c *Coordinator) availableAgents(ctx context.Context, l *levelRun) ([]*memb
 	case err != nil:
 		l.degraded("fewer-agents", "only %d of %d agents were left for this level, so each sent more: start replacements for the lost agents", len(all), c.Agents)
 	}
-	c.each(all, func(m *member) { c.measureClock(ctx, m, initialReadings) })
+	each(all, func(m *member) { c.measureClock(ctx, m, initialReadings) })
 	return all, nil
 }
 
@@ -110,16 +111,12 @@ func (l *levelRun) degraded(code, format string, args ...any) {
 func (c *Coordinator) prepareAll(ctx context.Context, l *levelRun) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Wait)
 	defer cancel()
-	failed := make([]error, len(l.shares))
-	var g sync.WaitGroup
-	for i, s := range l.shares {
-		g.Go(func() {
-			if failed[i] = c.awaitReady(ctx, s, s.prepareCommand(l)); failed[i] != nil {
-				cancel() // one failure fails the level
-			}
-		})
-	}
-	g.Wait()
+	failed := make([]error, len(l.shares)) // by id
+	each(l.shares, func(s *share) {
+		if failed[s.id] = c.awaitReady(ctx, s, s.prepareCommand(l)); failed[s.id] != nil {
+			cancel() // one failure fails the level
+		}
+	})
 	canceled := ctx.Err()
 	for i, err := range failed {
 		if errors.Is(err, errAgentLost) {
@@ -138,32 +135,34 @@ var errAgentLost = errors.New("was lost")
 
 // awaitReady prepares the share of one agent and waits until it is ready.
 func (c *Coordinator) awaitReady(ctx context.Context, s *share, o *command) error {
-	wait := time.Millisecond
-	for {
+	lost := func(why string) error {
+		return fmt.Errorf("agent %s (%s) %w: %s", s.member.Name, s.member.Host, errAgentLost, why)
+	}
+	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		now, err := c.send(ctx, s.member, o)
 		switch {
 		case err == nil && now.Free:
-			return fmt.Errorf("agent %s (%s) %w: it left the run because it did not hear this coordinator", s.member.Name, s.member.Host, errAgentLost)
+			return lost("it left the run because it did not hear this coordinator")
 		case err == nil && (now.Refused != "" || now.State == stateFailed):
 			return s.member.refused(now)
 		case err == nil && now.State == stateReady:
 			return nil
 		case s.member.hasStopped():
-			return fmt.Errorf("agent %s (%s) %w: it was stopped", s.member.Name, s.member.Host, errAgentLost)
+			return lost("it was stopped")
 		case err != nil && c.whySilent() != "":
 			c.resetSilence()
 		case err != nil && s.member.silence() > c.Timeout:
-			return fmt.Errorf("agent %s (%s) %w: no message for %v", s.member.Name, s.member.Host, errAgentLost, c.Timeout)
+			return lost(fmt.Sprintf("no message for %v", c.Timeout))
 		case err == nil && o.Kind == cmdPrepare:
 			o = &command{Kind: cmdStatus, Attempt: o.Attempt, Share: o.Share}
 		}
-		if pause(ctx, wait); ctx.Err() != nil {
-			if errors.Is(ctx.Err(), context.Canceled) {
-				return ctx.Err()
-			}
+		pause(ctx, wait)
+		switch err := ctx.Err(); {
+		case errors.Is(err, context.DeadlineExceeded):
 			return fmt.Errorf("agent %s was not ready for the level after %v: raise --agent-wait, or check the agent's log", s.member.Name, c.Wait)
+		case err != nil:
+			return err
 		}
-		wait = min(2*wait, 100*time.Millisecond)
 	}
 }
 
@@ -190,7 +189,7 @@ func (c *Coordinator) Drive(ctx context.Context, d *run.Drive) ([]metric.Agent, 
 		agents = append(agents, s.report(l))
 		l.explain(s)
 	}
-	return agents, unique(l.reasons), err
+	return agents, l.reasons, err
 }
 
 // startAll starts all shares at the same instant.
@@ -228,12 +227,8 @@ func (c *Coordinator) sendUntilHeard(ctx context.Context, m *member, o command) 
 }
 
 // tellAll sends a command for all shares.
-func (c *Coordinator) tellAll(ctx context.Context, l *levelRun, kind string) *sync.WaitGroup {
-	g := &sync.WaitGroup{}
-	for _, s := range l.shares {
-		g.Go(func() { c.sendUntilHeard(ctx, s.member, command{Kind: kind, Attempt: l.attempt, Share: s.id}) })
-	}
-	return g
+func (c *Coordinator) tellAll(ctx context.Context, l *levelRun, all []*share, kind string) {
+	each(all, func(s *share) { c.sendUntilHeard(ctx, s.member, command{Kind: kind, Attempt: l.attempt, Share: s.id}) })
 }
 
 // collect receives records until every share is complete or lost.
@@ -251,20 +246,20 @@ func (c *Coordinator) collect(ctx context.Context, l *levelRun, d *run.Drive) er
 		case m := <-c.batches:
 			if err := c.handleBatch(l, m, d); err != nil && failed == nil {
 				failed = err
-				c.tellAll(stopping, l, cmdStop)
+				go c.tellAll(stopping, l, slices.Clone(l.shares), cmdStop)
 			}
 		case <-tick.C:
 			if err := c.check(ctx, l, d); err != nil {
 				return err
 			}
-		case t := <-l.takeovers:
-			c.finishTakeover(ctx, l, t)
+		case finish := <-l.takeovers:
+			finish()
 		case <-enough:
 			enough = nil
-			c.tellAll(ctx, l, cmdStopSending)
+			go c.tellAll(ctx, l, slices.Clone(l.shares), cmdStopSending)
 		case <-halt:
 			halt, leave = nil, c.silentGrace()
-			c.tellAll(stopping, l, cmdStop)
+			go c.tellAll(stopping, l, slices.Clone(l.shares), cmdStop)
 		case <-leave:
 			if c.silent != "" {
 				return ctx.Err()
@@ -284,7 +279,7 @@ func (c *Coordinator) check(ctx context.Context, l *levelRun, d *run.Drive) erro
 	if c.deposed.Load() {
 		return errors.New("another coordinator continues this run")
 	}
-	return c.journal.failed()
+	return c.journal.err
 }
 
 // silentGrace returns when a stopped run ends without its agents because none can be heard. It returns nil if agents can
@@ -315,7 +310,7 @@ func (c *Coordinator) whySilent() string {
 	why := ""
 	for _, m := range c.members() {
 		m.mu.Lock()
-		left, silence := m.lost.Load() || m.stopped, time.Since(m.heard)
+		left, silence := m.lost.Load() || m.stopped, time.Since(m.beat)
 		m.mu.Unlock()
 		switch {
 		case left:
@@ -384,9 +379,6 @@ func (c *Coordinator) handleBatch(l *levelRun, m *nats.Msg, d *run.Drive) error 
 		if err := c.addBatch(s, m, d); err != nil {
 			return err
 		}
-		s.member.mu.Lock()
-		s.member.heard = time.Now()
-		s.member.mu.Unlock()
 		answer = ack{Received: s.received, Unwanted: s.next != nil}
 	}
 	text, err := json.Marshal(answer)
@@ -414,7 +406,7 @@ func (c *Coordinator) addBatch(s *share, m *nats.Msg, d *run.Drive) error {
 	case offset > s.received || !end && len(body) == 0:
 		return nil
 	default:
-		if err := c.journal.add(entry{Share: s.id, End: end}, body); err != nil {
+		if err := c.journal.add(entry{Share: s.id, End: end, Body: body}); err != nil {
 			return err
 		}
 	}
@@ -458,15 +450,11 @@ func (l *levelRun) clientState() *metric.Client {
 // findLost marks agents as lost if they were silent for too long.
 func (c *Coordinator) findLost(ctx context.Context, l *levelRun) {
 	for _, s := range l.shares {
-		why, died := "", s.died()
+		why := ""
 		switch {
-		case s.Lost != "" || s.ended && !died:
-		case died && s.final.Orphaned:
-			why = "it stopped without a coordinator"
-		case died && s.final.Stopped:
-			why = "it was stopped"
-		case died:
-			why = "its process died"
+		case s.Lost != "":
+		case s.ended:
+			why = s.final.Ended
 		case s.member.hasStopped():
 			why = "it was stopped before it handed over all records"
 		case s.rejected.Load():
@@ -497,8 +485,8 @@ func (l *levelRun) explain(s *share) {
 	case s.Lost != "" && taker != "":
 		l.degraded("agent-lost", "%s was lost (%s) and agent %s took over after %d requests: measure again", who, s.Lost, taker, s.requests)
 		if n, most := s.extra(l); n > 0 {
-			l.degraded("extra-load", "%s and agent %s both sent %s, so the server had this load more than the report has: measure again",
-				who, taker, map[bool]string{true: "up to "}[most]+plural(n, "request"))
+			l.degraded("extra-load", "%s and agent %s both sent %s%d requests, so the server had this load more than the report has: measure again",
+				who, taker, map[bool]string{true: "up to "}[most], n)
 		}
 	case s.Lost != "" && s.keepsProgress: // no agent was left
 		l.degraded("agent-lost", "%s was lost (%s) after %d requests: measure again with more agents", who, s.Lost, s.requests)
@@ -519,16 +507,9 @@ func (l *levelRun) explain(s *share) {
 		l.reasons = append(l.reasons, metric.Reason{Code: "agent-spool-full", Severity: metric.Note, Text: fmt.Sprintf(
 			"%s kept records in memory (%s), and none were lost: free disk space on its machine", who, f.SpoolError)})
 	}
-	l.reasons = append(l.reasons, f.Reasons...)
-}
-
-// unique removes duplicates, because agents may report the same reason.
-func unique(all []metric.Reason) (out []metric.Reason) {
-	for _, r := range all {
-		same := func(o metric.Reason) bool { return o.Code == r.Code && o.Severity == r.Severity && o.Text == r.Text }
-		if !slices.ContainsFunc(out, same) {
-			out = append(out, r)
+	for _, r := range f.Reasons { // agents may report the same reason
+		if !slices.ContainsFunc(l.reasons, func(o metric.Reason) bool { return o.Code == r.Code && o.Severity == r.Severity && o.Text == r.Text }) {
+			l.reasons = append(l.reasons, r)
 		}
 	}
-	return out
 }

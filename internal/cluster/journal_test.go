@@ -12,24 +12,26 @@ import (
 // being written when the coordinator died is dropped, and entries follow where it began.
 func TestJournalAfterAKill(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "agents", "run.journal")
-	j, _, err := openJournal(path)
+	j := &journal{}
+	_, err := j.open(path)
 	must(t, err)
 	state := levelState{Attempt: "0-x", Shares: []shareState{{Parts: 1}}}
-	must(t, j.add(entry{State: &state}, nil))
-	must(t, j.add(entry{Share: 1}, []byte("one\n")))
+	must(t, j.add(entry{State: &state}))
+	must(t, j.add(entry{Share: 1, Body: []byte("one\n")}))
 	whole := j.size
-	must(t, j.add(entry{Share: 1}, []byte("two\n")))
+	must(t, j.add(entry{Share: 1, Body: []byte("two\n")}))
 	for end := j.size; end >= whole; end-- {
 		must(t, os.Truncate(path, end))
-		again, last, err := openJournal(path)
+		again := &journal{}
+		last, err := again.open(path)
 		must(t, err)
 		if last.Attempt != "0-x" {
 			t.Errorf("cut at %d: the state is %v", end, last)
 		}
-		must(t, again.add(entry{Share: 2}, []byte("three\n")))
+		must(t, again.add(entry{Share: 2, Body: []byte("three\n")}))
 		var got []string
-		must(t, again.read(func(e entry, body []byte) error {
-			got = append(got, string(body))
+		must(t, again.read(func(e entry) error {
+			got = append(got, string(e.Body))
 			return nil
 		}))
 		want := []string{"", "one\n", "three\n"}
@@ -45,7 +47,7 @@ func TestJournalAfterAKill(t *testing.T) {
 	must(t, os.WriteFile(old, nil, 0o600))
 	long := time.Now().Add(-2 * retention)
 	must(t, os.Chtimes(old, long, long))
-	j, _, err = openJournal(path)
+	_, err = j.open(path)
 	must(t, err)
 	must(t, j.close(true))
 	for _, name := range []string{old, path} {

@@ -69,6 +69,9 @@ func (a *agent) handleLease(m *nats.Msg) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err == nil && m.Header.Get("Status") == "" {
+		a.lastHeard = time.Now()
+	}
 	for _, w := range a.shares {
 		if l.Lost && w.command.Lease > 0 {
 			w.stop()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/run"
@@ -35,7 +34,7 @@ func (c *Coordinator) saveLevelState(l *levelRun) {
 	for _, s := range l.shares {
 		now.Shares = append(now.Shares, s.shareState)
 	}
-	_ = c.journal.add(entry{State: &now}, nil) // check returns the error
+	_ = c.journal.add(entry{State: &now}) // check returns the error
 }
 
 // check returns an error if a state is invalid.
@@ -61,7 +60,8 @@ func (c *Coordinator) UnderWay(ctx context.Context, level int) (bool, error) {
 func (c *Coordinator) resumeLevel(t *run.Task) {
 	was := c.resumeState
 	c.resumeState = levelState{}
-	l := &levelRun{task: t, attempt: was.Attempt, epoch: monotonic(was.Epoch), takeovers: make(chan takeover, maxTakeovers), resumed: true, lease: c.lease(len(was.Shares))}
+	l := newLevelRun(t, was.Attempt)
+	l.epoch, l.resumed, l.lease = monotonic(was.Epoch), true, c.lease(len(was.Shares))
 	for _, h := range was.Shares {
 		c.newShare(l, h.Part, h.Parts, c.memberOf(h.Agent)).shareState = h
 	}
@@ -89,18 +89,18 @@ func (c *Coordinator) memberOf(h agentInfo) *member {
 // resumeShares stores the records in the journal, contacts the agents again, and starts shares whose start command was
 // lost.
 func (c *Coordinator) resumeShares(ctx context.Context, l *levelRun, d *run.Drive) error {
-	err := c.journal.read(func(e entry, body []byte) error {
+	err := c.journal.read(func(e entry) error {
 		if e.State != nil || e.Share < 0 || e.Share >= len(l.shares) {
 			return nil
 		}
-		return l.shares[e.Share].add(e.End, body, d.Sink)
+		return l.shares[e.Share].add(e.End, e.Body, d.Sink)
 	})
-	var g sync.WaitGroup
-	for _, s := range l.shares {
-		if err == nil && s.Lost == "" {
-			g.Go(func() { c.startShare(ctx, l, s) })
-		}
+	if err == nil {
+		each(l.shares, func(s *share) {
+			if s.Lost == "" {
+				c.startShare(ctx, l, s)
+			}
+		})
 	}
-	g.Wait()
 	return err
 }

@@ -71,7 +71,7 @@ func TestStopWhileNATSIsAway(t *testing.T) {
 			cancel()
 		})
 		out := p.execute(ctx, planFor(url, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 30, 900 }), c)
-		must(t, c.Close())
+		must(t, c.Close(true))
 		if took := time.Since(stopped); !errors.Is(out.err, context.Canceled) || took > 3*time.Second {
 			t.Errorf("the run ended %v after it was stopped, with %v", took, out.err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,7 +59,7 @@ func (a *agent) prepare(o *command) error {
 		return errStopping // the records could not be delivered
 	}
 	if a.attempt != o.Attempt {
-		a.discardUnstarted() // an agent was lost, and the level is divided again
+		a.discard((*localShare).isUnstarted) // an agent was lost, and the level is divided again
 		if a.has(statePreparing, stateReady, stateRunning) {
 			return errors.New("the agent is busy with another level")
 		}
@@ -66,13 +67,17 @@ func (a *agent) prepare(o *command) error {
 	if err := a.checkTask(o.Task); err != nil {
 		return err
 	}
+	progress, err := a.progress.take(o)
+	if err != nil {
+		return fmt.Errorf("the progress of the share cannot be read: %w", err)
+	}
 	s, err := newSpool(a.Spool, spoolInfo{o.Run, o.Attempt, o.Share}, a.SpoolLimit)
 	if err != nil {
 		return err
 	}
 	s.keepAnswers = o.KeepAnswers
 	w := &localShare{
-		command: o, progress: a.progress.take(o), spool: s, uplink: &uplink{nats: a.data, spool: s, key: a.key, leader: a.leader},
+		command: o, progress: progress, spool: s, uplink: &uplink{nats: a.data, spool: s, key: a.key, leader: a.leader},
 		current: statePreparing, startAt: make(chan time.Time, 1), done: make(chan struct{}),
 	}
 	all, cancel := context.WithCancel(a.ctx)
@@ -101,10 +106,12 @@ func (a *agent) runShare(ctx, load context.Context, w *localShare) {
 	}()
 	client, known, err := a.sendShare(load, w)
 	_ = w.spool.Close()
-	left := load.Err() != nil && w.interrupted.Load()
+	left := ""
 	switch {
-	case left:
-		err = errors.New("the agent was stopped")
+	case load.Err() != nil && w.orphaned.Load():
+		left, err = "it stopped without a coordinator", nil
+	case load.Err() != nil && w.interrupted.Load():
+		left, err = "it was stopped", nil
 	case load.Err() != nil && ctx.Err() == nil:
 		err = nil // the coordinator stopped the level
 	}
@@ -113,8 +120,7 @@ func (a *agent) runShare(ctx, load context.Context, w *localShare) {
 	if bad == nil {
 		last := w.spool.final()
 		last.Client, last.Reasons, last.Sent, last.Paused = client, known, w.live.Counts.Started.Load(), time.Duration(w.paused.Load())
-		last.Stopped, last.Orphaned = left, left && w.orphaned.Load()
-		if err != nil && !left {
+		if last.Ended, last.Orphaned = left, w.orphaned.Load(); err != nil {
 			last.Error = err.Error()
 		}
 		bad = w.uplink.sendFinal(ctx, last)
@@ -137,61 +143,47 @@ func (w *localShare) stopEarly() {
 	w.stop()
 }
 
-// discard ends a share whose records are not needed any more.
-func (w *localShare) discard() {
-	w.discarded.Store(true)
-	w.cancel()
-}
-
-// sendShare opens the servers if necessary, and sends the share.
+// sendShare opens the servers, or reuses those of the previous level if they are the same, and sends the share. A second
+// share of a level opens its own.
 func (a *agent) sendShare(ctx context.Context, w *localShare) (*metric.Client, []metric.Reason, error) {
-	r, done, err := a.open(ctx, w.command.Task)
-	if err != nil {
-		return nil, nil, err
+	t := w.command.Task
+	a.mu.Lock()
+	r := a.runner
+	if r != nil && t.Fits(a.runnerTask) {
+		a.runner = nil
+	} else {
+		r = nil
 	}
-	defer done()
+	a.mu.Unlock()
+	if r == nil {
+		var err error
+		if r, err = run.OpenTask(ctx, t, a.Env(), run.Hooks{Say: a.Say}); err != nil {
+			return nil, nil, err
+		}
+	}
+	defer a.keepRunner(r, t)
 	r.Enough = w.enough.Done()
 	part := run.Share{
 		K: w.command.Part, N: w.command.Parts, Live: &w.live, Start: w.waitForStart, Hold: func(ctx context.Context) error { return w.hold(ctx, &a.contact) },
 		Begin: func(epoch time.Time, fares func() *metric.Client) { w.started.Store(&shareStart{epoch, fares}) },
 	}
 	if before := w.progress; before != nil {
-		part.Begun, part.Now = before.partial, before.elapsed
-		part.Skip = func(i uint64) bool { return before.skip[i] }
+		part.Begun, part.Now = before.Partial, before.Elapsed
+		part.Skip = func(i uint64) bool { _, has := slices.BinarySearch(before.Skip, i); return has }
 	}
-	return r.Share(ctx, w.command.Task, part, w.spool)
+	return r.Share(ctx, t, part, w.spool)
 }
 
-// open opens the servers of a task, or reuses the servers of the previous level if they are the same and free. A second
-// share of a level opens its own.
-func (a *agent) open(ctx context.Context, t *run.Task) (*run.Runner, func(), error) {
-	a.mu.Lock()
-	if r := a.runner; r != nil && !a.runnerInUse && t.Fits(a.runnerTask) {
-		a.runnerInUse = true
-		a.mu.Unlock()
-		return r, a.returnRunner, nil
-	}
-	a.mu.Unlock()
-	r, err := run.OpenTask(ctx, t, a.Env(), run.Hooks{Say: a.Say})
-	if err != nil {
-		return nil, nil, err
-	}
+// keepRunner keeps a runner for the next level, instead of an older one.
+func (a *agent) keepRunner(r *run.Runner, t *run.Task) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.runnerInUse || a.run == "" {
-		return r, r.Close, nil
+	if a.run != "" {
+		r, a.runner, a.runnerTask = a.runner, r, t
 	}
-	if a.runner != nil {
-		a.runner.Close()
+	if r != nil {
+		r.Close()
 	}
-	a.runner, a.runnerTask, a.runnerInUse = r, t, true
-	return r, a.returnRunner, nil
-}
-
-func (a *agent) returnRunner() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.runnerInUse = false
 }
 
 // waitForStart reports that the share is ready, and waits for the start command.

@@ -19,7 +19,6 @@ import (
 type Server struct {
 	ServerOptions
 	server *server.Server
-	pin    string
 	closed chan struct{}
 
 	mu       sync.Mutex
@@ -67,14 +66,11 @@ func Serve(o ServerOptions) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{ServerOptions: o, closed: make(chan struct{}), admitted: map[string]bool{}}
-	if s.pin, err = o.Identity.Pin(); err != nil {
-		return nil, err
-	}
 	s.server, err = server.NewServer(&server.Options{
 		ServerName: "tacho", Host: host, Port: port, NoSigs: true, NoLog: true,
 		CustomClientAuthentication: s, AlwaysEnableNonce: true, // clients sign the nonce with their keys
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}, TLSHandshakeFirst: true, TLSTimeout: joinTimeout.Seconds(),
-		MaxPayload: maxMessageBytes, WriteDeadline: 10 * time.Second, AuthTimeout: joinTimeout.Seconds(),
+		MaxPayload: 8 << 20, WriteDeadline: 10 * time.Second, AuthTimeout: joinTimeout.Seconds(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start NATS: %w", err)
@@ -117,7 +113,7 @@ func (s *Server) limitStrangers() {
 // Join returns the address that agents on a host join, with the fingerprint of the server's key.
 func (s *Server) Join(host string) string {
 	_, port, _ := net.SplitHostPort(s.server.Addr().String())
-	return "tls://" + net.JoinHostPort(host, port) + "#" + s.pin
+	return "tls://" + net.JoinHostPort(host, port) + "#" + s.Identity.Pin()
 }
 
 // URL returns the address for clients on this machine.

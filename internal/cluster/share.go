@@ -278,7 +278,7 @@ func (s *share) extra(l *levelRun) (n int, most bool) {
 }
 
 // died reports whether the agent announced that it ended before its share.
-func (s *share) died() bool { return s.ended && (s.final.Died || s.final.Stopped) }
+func (s *share) died() bool { return s.ended && s.final.Ended != "" }
 
 // isLost reports whether the agent cannot send the share any more.
 func (s *share) isLost() bool { return s.Lost != "" && !s.final.Orphaned }

@@ -60,20 +60,23 @@ func TestPast(t *testing.T) {
 	first.sees(t, 8, 0, 3, true)
 	other.sees(t, 3, 0, 3, false)
 	var told progressByShare
+	pieces, err := l.progress(0, time.Minute).commands()
+	must(t, err)
 	for range 2 { // a command may arrive twice
-		for _, o := range l.progressCommands(0, time.Minute) {
+		for _, o := range pieces {
 			o.Attempt, o.Share = "0-x", 7
 			told.add(&o)
 		}
 	}
-	if told.take(&command{Attempt: "0-x", Share: 8}) != nil {
-		t.Error("another share knows it, too")
+	if other, err := told.take(&command{Attempt: "0-x", Share: 8, Piece: len(pieces)}); err == nil {
+		t.Errorf("another share knows it, too: %v", other)
 	}
-	got := told.take(&command{Attempt: "0-x", Share: 7})
-	if len(got.skip) != 5 || got.skip[3] || got.elapsed != time.Minute {
-		t.Errorf("it leaves out %v, at %v", got.skip, got.elapsed)
+	got, err := told.take(&command{Attempt: "0-x", Share: 7, Piece: len(pieces)})
+	must(t, err)
+	if !slices.Equal(got.Skip, []uint64{1, 2, 4, 6, 8}) || got.Elapsed != time.Minute {
+		t.Errorf("it leaves out %v, at %v", got.Skip, got.Elapsed)
 	}
-	if b := got.partial; fmt.Sprint(b) != "[{4 [{0 0s 1ns {answer 0 0}} {1 1ns 2ns {answer 1 0}}]} {8 [{0 0s -1ns { 0}}]}]" {
+	if b := got.Partial; fmt.Sprint(b) != "[{4 [{0 0s 1ns {answer 0 0}} {1 1ns 2ns {answer 1 0}}]} {8 [{0 0s -1ns { 0}}]}]" {
 		t.Errorf("it goes on with %v", b)
 	}
 	if n := len(first.answers) + len(second.answers); n != 0 {
@@ -95,16 +98,18 @@ func TestPastInPieces(t *testing.T) {
 	}
 	sealer, agent := pair(t)
 	var told progressByShare
-	pieces := l.progressCommands(0, time.Minute)
+	pieces, err := l.progress(0, time.Minute).commands()
+	must(t, err)
 	for _, o := range pieces {
 		if n := len(sealer.mustSeal(t, agent, o).Data); n > 1<<20 {
 			t.Errorf("an order of %d bytes", n)
 		}
 		told.add(&o)
 	}
-	got := told.take(&command{})
-	if len(got.skip) != 300_040 || len(got.partial) != 40 || len(pieces) < 30 {
-		t.Errorf("%d sessions are left out, %d go on, in %d pieces", len(got.skip), len(got.partial), len(pieces))
+	got, err := told.take(&command{Piece: len(pieces)})
+	must(t, err)
+	if len(got.Skip) != 300_040 || len(got.Partial) != 40 || len(pieces) < 10 {
+		t.Errorf("%d sessions are left out, %d go on, in %d pieces", len(got.Skip), len(got.Partial), len(pieces))
 	}
 }
 

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,91 +19,97 @@ func (c *Coordinator) takeOver(ctx context.Context, l *levelRun, s *share) {
 	if by == nil {
 		return
 	}
-	done := l.progressCommands(s.Part, time.Since(l.epoch))
+	done := l.progress(s.Part, time.Since(l.epoch))
 	next := c.newShare(l, s.Part, s.Parts, by)
 	next.Offset, _ = by.offset()
 	c.saveLevelState(l)
-	go func() { l.takeovers <- takeover{next, c.handOver(ctx, l, next, done)} }()
+	go func() {
+		err := c.handOver(ctx, l, next, done)
+		l.takeovers <- func() { c.finishTakeover(ctx, l, next, err) }
+	}()
 }
 
-// handOver sends an agent the progress of a share and prepares the rest on it.
-func (c *Coordinator) handOver(ctx context.Context, l *levelRun, s *share, done []command) error {
-	for _, o := range done {
+// handOver sends an agent the progress of a share in pieces, and prepares the rest on it.
+func (c *Coordinator) handOver(ctx context.Context, l *levelRun, s *share, done *shareProgress) error {
+	pieces, err := done.commands()
+	for _, o := range pieces {
 		o.Attempt, o.Share = l.attempt, s.id
 		now, heard := c.sendUntilHeard(ctx, s.member, o)
-		if !heard {
+		switch {
+		case !heard:
 			return errors.New("the agent did not receive the progress of the share")
-		}
-		if now.Refused != "" {
+		case now.Refused != "":
 			return s.member.refused(now)
 		}
 	}
-	return c.awaitReady(ctx, s, s.prepareCommand(l))
+	if err != nil {
+		return err
+	}
+	o := s.prepareCommand(l)
+	o.Piece = len(pieces)
+	return c.awaitReady(ctx, s, o)
 }
 
-// maxProgressBytes bounds the content of a cmdProgress. NATS accepts messages of 1 MiB by default, and JSON enlarges
-// answers.
-const maxProgressBytes = 200 << 10
+// maxProgressBytes bounds the content of a cmdProgress. NATS accepts messages of 1 MiB by default, and JSON enlarges bytes.
+const maxProgressBytes = 512 << 10
 
-// progressCommands returns the finished work of a part of the level, by all its agents, as commands.
-func (l *levelRun) progressCommands(k int, now time.Duration) (out []command) {
+// shareProgress lists the finished work of a share.
+type shareProgress struct {
+	Skip    []uint64          `json:"skip,omitempty"`  // sessions that finished or started
+	Partial []session.Partial `json:"begun,omitempty"` // finished turns of unfinished sessions
+	Elapsed time.Duration     `json:"now"`             // since the start of the level
+}
+
+// commands returns the progress in pieces.
+func (p *shareProgress) commands() (out []command, err error) {
+	text, err := json.Marshal(p)
+	for piece := range slices.Chunk(text, maxProgressBytes) {
+		out = append(out, command{Kind: cmdProgress, Piece: len(out), Progress: piece})
+	}
+	return out, err
+}
+
+// progress returns the finished work of a part of the level, by all its agents.
+func (l *levelRun) progress(k int, now time.Duration) *shareProgress {
+	p := &shareProgress{Elapsed: now}
 	half := map[uint64]*partialSession{}
-	var done []uint64
 	for _, s := range l.shares {
 		if s.Part != k {
 			continue
 		}
-		done = append(done, s.done...)
+		p.Skip = append(p.Skip, s.done...)
 		for id, h := range s.partial {
 			if half[id] == nil {
-				half[id] = &partialSession{turns: h.turns}
+				half[id] = &partialSession{session.Partial{ID: id}, h.turns}
 			}
 			half[id].Finished = append(half[id].Finished, h.Finished...)
 		}
 	}
-	slices.Sort(done)
-	for piece := range slices.Chunk(slices.Compact(done), maxProgressBytes/20) { // a number has at most 20 digits
-		out = append(out, command{Kind: cmdProgress, Skip: piece})
-	}
-	last, size := command{Kind: cmdProgress, Elapsed: now}, 0
+	slices.Sort(p.Skip)
+	p.Skip = slices.Compact(p.Skip)
 	for _, id := range slices.Sorted(maps.Keys(half)) {
-		if len(half[id].Finished) == half[id].turns {
-			continue
-		}
-		for _, o := range half[id].Finished {
-			last.Partial = append(last.Partial, session.Partial{ID: id, Finished: []session.FinishedTurn{o}})
-			if size += 100 + len(o.Answer.Text); size > maxProgressBytes {
-				out = append(out, last)
-				last, size = command{Kind: cmdProgress, Elapsed: now}, 0
-			}
+		if h := half[id]; len(h.Finished) < h.turns {
+			slices.SortFunc(h.Finished, func(a, b session.FinishedTurn) int { return a.Turn - b.Turn })
+			p.Partial = append(p.Partial, h.Partial)
 		}
 	}
-	return append(out, last)
+	return p
 }
-
-// A takeover is a share that another agent has prepared, or failed to prepare.
-type takeover struct {
-	*share
-	err error
-}
-
-// maxTakeovers is the capacity of the queue of takeovers.
-const maxTakeovers = 1000
 
 // finishTakeover starts a share that was taken over. If the agent failed to prepare it, another agent takes over.
-func (c *Coordinator) finishTakeover(ctx context.Context, l *levelRun, t takeover) {
+func (c *Coordinator) finishTakeover(ctx context.Context, l *levelRun, s *share, err error) {
 	switch {
-	case t.Lost != "": // the agent was lost meanwhile, and another one has the share
-	case t.err != nil:
-		t.lose(l, "it could not take the share over: "+t.err.Error())
+	case s.Lost != "": // the agent was lost meanwhile, and another one has the share
+	case err != nil:
+		s.lose(l, "it could not take the share over: "+err.Error())
 		c.saveLevelState(l)
-		c.Say(fmt.Sprintf("Agent %s could not take over share %d: %v.", t.member.Name, t.Part+1, t.err))
+		c.Say(fmt.Sprintf("Agent %s could not take over share %d: %v.", s.member.Name, s.Part+1, err))
 		if ctx.Err() == nil {
-			c.takeOver(ctx, l, t.share)
+			c.takeOver(ctx, l, s)
 		}
 	default:
-		c.Say(fmt.Sprintf("Agent %s takes over share %d.", t.member.Name, t.Part+1))
-		go c.startShare(ctx, l, t.share)
+		c.Say(fmt.Sprintf("Agent %s takes over share %d.", s.member.Name, s.Part+1))
+		go c.startShare(ctx, l, s)
 	}
 }
 
@@ -128,60 +135,37 @@ func (l *levelRun) leastBusy(k int) *member {
 	return best
 }
 
-// progressByShare holds the commands with the progress of shares that the agent will take over.
-type progressByShare map[shareKey][]*command
+// progressByShare holds the pieces of the progress of shares that the agent will take over.
+type progressByShare map[shareKey]map[int][]byte
 
 type shareKey struct {
 	try   string
 	share int
 }
 
-// shareProgress lists the finished work of a share.
-type shareProgress struct {
-	skip    map[uint64]bool
-	partial []session.Partial // unfinished sessions
-	elapsed time.Duration
-}
-
-// add keeps a command.
+// add keeps a piece. It may arrive twice.
 func (all *progressByShare) add(o *command) {
 	if *all == nil {
 		*all = progressByShare{}
 	}
 	name := shareKey{o.Attempt, o.Share}
-	(*all)[name] = append((*all)[name], o)
+	if (*all)[name] == nil {
+		(*all)[name] = map[int][]byte{}
+	}
+	(*all)[name][o.Piece] = o.Progress
 }
 
-// take returns and removes the progress of a command's share, or returns nil. A command may have arrived twice.
-func (all progressByShare) take(o *command) *shareProgress {
+// take returns and removes the progress of a command's share. It is nil if the share is new.
+func (all progressByShare) take(o *command) (*shareProgress, error) {
+	if o.Piece == 0 {
+		return nil, nil
+	}
 	name := shareKey{o.Attempt, o.Share}
-	pieces := all[name]
-	if pieces == nil {
-		return nil
+	var text []byte
+	for i := range o.Piece {
+		text = append(text, all[name][i]...)
 	}
 	delete(all, name)
-	r := &shareProgress{skip: map[uint64]bool{}}
-	turns := map[uint64]map[int]session.FinishedTurn{}
-	for _, piece := range pieces {
-		r.elapsed = max(r.elapsed, piece.Elapsed)
-		for _, id := range piece.Skip {
-			r.skip[id] = true
-		}
-		for _, b := range piece.Partial {
-			if turns[b.ID] == nil {
-				turns[b.ID] = map[int]session.FinishedTurn{}
-			}
-			for _, over := range b.Finished {
-				turns[b.ID][over.Turn] = over
-			}
-		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(turns)) {
-		b := session.Partial{ID: id}
-		for _, turn := range slices.Sorted(maps.Keys(turns[id])) {
-			b.Finished = append(b.Finished, turns[id][turn])
-		}
-		r.partial = append(r.partial, b)
-	}
-	return r
+	p := &shareProgress{}
+	return p, json.Unmarshal(text, p)
 }
