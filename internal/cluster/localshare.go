@@ -143,7 +143,7 @@ func (w *localShare) stopEarly() {
 	w.stop()
 }
 
-// sendShare opens the servers, or reuses those of the previous level if they are the same, and sends the share. A second
+// sendShare opens the servers, or reuses the open servers of the previous level if they are the same, and sends the share. A second
 // share of a level opens its own.
 func (a *agent) sendShare(ctx context.Context, w *localShare) (*metric.Client, []metric.Reason, error) {
 	t := w.command.Task
