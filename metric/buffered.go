@@ -200,18 +200,27 @@ var bufferedRules = []Rule{
 	{
 		Code: "lumps", Unit: "share", Note: heldShare, Degraded: never, Invalid: never,
 		Figures: lumpFigures,
-		Doc:     fmt.Sprintf("streamed answers in lumps of fewer than %d events, with several events in half of the lumps / streamed answers of %d tokens or more, counted as in the rule before. Speculative decoding sends lumps; a proxy that holds events back makes TTFT longer and TPOT shorter", heldEvents, heldTokens),
-		Action:  "if the server does not do this, bypass the proxy that does",
+		Doc:     fmt.Sprintf("streamed answers in lumps of fewer than %d events, with several events in half of the lumps / streamed answers of %d tokens or more, counted as in the rule before, if the metrics page of the server has the same TTFT. The server sent the lumps, as with speculative decoding", heldEvents, heldTokens),
+		Action:  "the server sends them; compare TPOT instead of ITL",
 		value: func(s *Summary) (float64, bool) {
 			share, lumpy := s.lumpy()
-			if back, _ := s.heldBack(&s.Buffering.Small); back > heldBackShare {
-				return 0, false // the next rule names the cause
-			}
-			return share, lumpy
+			back, in := s.heldBack(&s.Buffering.Small)
+			return share, lumpy && in != nil && back <= heldBackShare
+		},
+		text: (*Summary).lumpText,
+	},
+	{
+		Code: "unexplained-lumps", Unit: "share", Note: never, Degraded: heldShare, Invalid: never,
+		Figures: lumpFigures,
+		Doc:     "the same share, if no metrics page says whether the server sent the lumps. A proxy that holds events back makes TTFT longer and TPOT shorter",
+		Action:  "connect directly, or give --metrics-url",
+		value: func(s *Summary) (float64, bool) {
+			share, lumpy := s.lumpy()
+			_, in := s.heldBack(&s.Buffering.Small)
+			return share, lumpy && in == nil
 		},
 		text: func(s *Summary, v float64) string {
-			small := &s.Buffering.Small
-			return fmt.Sprintf("%s of answers came in lumps of %s events, %s ms apart", Percent(v), lumpSize(small), Brief(small.pauseMillis()))
+			return s.lumpText(v) + ", from the server or a proxy"
 		},
 	},
 	{
@@ -229,6 +238,11 @@ var bufferedRules = []Rule{
 			return fmt.Sprintf("the server's metrics say TTFT %s ms, but answers arrived after %s ms in lumps of %s events", Brief(*in.TTFTMillis), Brief(s.At(in.Target, TTFT).Stats.Mean), lumpSize(&s.Buffering.Small))
 		},
 	},
+}
+
+func (s *Summary) lumpText(share float64) string {
+	small := &s.Buffering.Small
+	return fmt.Sprintf("%s of answers came in lumps of %s events, %s ms apart", Percent(share), lumpSize(small), Brief(small.pauseMillis()))
 }
 
 // lumpSize formats the mean size of small lumps.

@@ -200,16 +200,16 @@ func TestLumps(t *testing.T) {
 		want    string // codes and beginnings of the texts
 	}{
 		"one by one":                      {lumps(50*ms, 1, 20*ms), 60, exact, ""},
-		"pairs":                           {lumps(50*ms, 2, 40*ms), 60, exact, "lumps: 100 % of answers came in lumps of 2 events, 40 ms apart"},
-		"nine":                            {lumps(50*ms, 9, 180*ms), 60, exact, "lumps: 100 % of answers came in lumps of 8.6 events, 180 ms apart"},
-		"eleven":                          {lumps(50*ms, 11, 220*ms), 66, exact, "lumps: 100 % of answers came in lumps of 11 events, 220 ms apart"},
+		"pairs":                           {lumps(50*ms, 2, 40*ms), 60, exact, "unexplained-lumps: 100 % of answers came in lumps of 2 events, 40 ms apart"},
+		"nine":                            {lumps(50*ms, 9, 180*ms), 60, exact, "unexplained-lumps: 100 % of answers came in lumps of 8.6 events, 180 ms apart"},
+		"eleven":                          {lumps(50*ms, 11, 220*ms), 66, exact, "unexplained-lumps: 100 % of answers came in lumps of 11 events, 220 ms apart"},
 		"twelve":                          {lumps(50*ms, 12, 240*ms), 60, exact, "buffered: 100 % of answers arrived in bursts of 12 events"},
 		"twenty":                          {lumps(50*ms, 20, 400*ms), 60, exact, "buffered: 100 % of answers arrived in bursts of 20 events"},
-		"a hold of 25 ms at gaps of 20":   {func(k int) time.Duration { return 50*ms + time.Duration(k*20/30*30)*ms }, 60, exact, "lumps: 100 % of answers came in lumps of 1.5 events, 30 ms apart"},
+		"a hold of 25 ms at gaps of 20":   {func(k int) time.Duration { return 50*ms + time.Duration(k*20/30*30)*ms }, 60, exact, "unexplained-lumps: 100 % of answers came in lumps of 1.5 events, 30 ms apart"},
 		"a server that was late once":     {lateFrom(30, lumps(60*ms, 1, 10*ms)), 60, exact, ""},
 		"a very fast engine":              {lumps(30*ms, 4, ms), 100, exact, ""},
 		"short answers":                   {lumps(30*ms, 4, 80*ms), 7, exact, ""},
-		"nine, a client that polls":       {lumps(50*ms, 9, 180*ms), 60, late(5 * ms), "lumps: 100 % of answers came in lumps of 8.6 events, 180 ms apart"},
+		"nine, a client that polls":       {lumps(50*ms, 9, 180*ms), 60, late(5 * ms), "unexplained-lumps: 100 % of answers came in lumps of 8.6 events, 180 ms apart"},
 		"a client stopped for 180 ms":     {lumps(180*ms, 9, 180*ms), 60, late(180 * ms), ""},
 		"a client stopped for 400 ms":     {lumps(400*ms, 20, 400*ms), 60, late(380 * ms), ""},
 		"a client stopped for the answer": {lumps(400*ms, 20, 400*ms), 20, late(400 * ms), ""},
@@ -218,14 +218,14 @@ func TestLumps(t *testing.T) {
 		"times of the read": {lumps(50*ms, 9, 180*ms), 60, func(r *tacho.Record) {
 			late(180 * ms)(r)
 			r.Clock = tacho.ReadClock
-		}, "lumps: 100 % of answers came in lumps of 8.6 events, 180 ms apart"},
+		}, "unexplained-lumps: 100 % of answers came in lumps of 8.6 events, 180 ms apart"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var got []string
 			for _, r := range c.arrival.answers(c.events, c.events, c.alter).Verdict.Reasons {
-				if slices.Contains([]string{"buffered", "lumps", "held-back"}, r.Code) {
-					what, _, _ := strings.Cut(r.Text, ":")
+				if slices.Contains([]string{"buffered", "lumps", "unexplained-lumps", "held-back"}, r.Code) {
+					what, _, _ := strings.Cut(strings.Replace(r.Text, ", from", ":", 1), ":")
 					got = append(got, r.Code+": "+what)
 				}
 			}

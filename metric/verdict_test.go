@@ -299,7 +299,7 @@ var verdictCases = []struct {
 		client(s).Pauses.TotalS = 0.06 * s.DurationS
 	}, "read-clock NOTE, client-stalled DEGRADED, stalled-reads DEGRADED"},
 	{"a few answers in lumps", func(s *metric.Summary) { s.Buffering = small(5) }, ""},
-	{"answers in lumps", func(s *metric.Summary) { s.Buffering = small(100) }, "lumps NOTE"},
+	{"answers in lumps", func(s *metric.Summary) { s.Buffering = small(100) }, "unexplained-lumps DEGRADED"},
 	{"a server that sends lumps", func(s *metric.Summary) {
 		s.Buffering = small(100)
 		s.Instruments = []metric.Instruments{{TTFTMillis: new(s.Dist(metric.TTFT).Stats.Mean - 70)}}

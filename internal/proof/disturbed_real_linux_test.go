@@ -111,11 +111,13 @@ func notValid(o observation) string {
 const idleMost = 0.03
 
 // idleSlots returns the fraction of time in which slots of a closed loop were
-// idle on the server, beyond half a millisecond per request.
-func idleSlots(truth map[string]serverRecord, limit int) float64 {
+// idle on the server, beyond half a millisecond per request. The test request before the load does not count.
+func idleSlots(recs records, truth map[string]serverRecord, limit int) float64 {
 	var begins, ends []int64
-	for _, w := range truth {
-		begins, ends = append(begins, w.Received), append(ends, w.End)
+	for i := range recs {
+		if w, ok := truth[recs[i].ID]; ok {
+			begins, ends = append(begins, w.Received), append(ends, w.End)
+		}
 	}
 	if limit == 0 || len(begins) <= limit {
 		return 0

@@ -219,7 +219,7 @@ func chosenKinds(t *testing.T, words string) (out []kind) {
 func (k *kind) mistake(o observation) string {
 	names := func(code string) bool { return strings.Contains(o.said, " "+code+":") }
 	switch {
-	case o.stopped && slices.ContainsFunc([]string{"buffered", "lumps", "held-back"}, names):
+	case o.stopped && slices.ContainsFunc([]string{"buffered", "lumps", "unexplained-lumps", "held-back"}, names):
 		return "names a proxy for a stopped client; "
 	case o.word == "VALID" && o.figure.share > validMost && !k.proxy:
 		return "VALID, but " + o.figure.String() + "; "
@@ -416,7 +416,7 @@ func (c *trial) run(t *testing.T, clock string) observation {
 	}
 	o := heldAgainst(u, truth, c.uneven())
 	o.stopped, o.bursts = c.stops > 0, inBursts(truth)
-	o.idle = idleSlots(truth, c.limit)
+	o.idle = idleSlots(u.records, truth, c.limit)
 	if !c.uneven() {
 		o.load = c.otherLoad(u.records, truth, o.ttft.p99)
 	}
