@@ -88,6 +88,9 @@ func (b *Backlog) growth() (float64, bool) {
 // QueueGrowth is the code of the rule that checks if a server kept up.
 const QueueGrowth = "queue-growth"
 
+// SlowStart is the code of the rule about first requests that are slower than the others.
+const SlowStart = "slow-start"
+
 // CacheUse holds the server's cache counts for the first prompts of sessions. Later turns repeat the
 // conversation and are in the cache by design.
 type CacheUse struct {
@@ -249,6 +252,38 @@ var loadRules = []Rule{
 		},
 		text: func(s *Summary, _ float64) string {
 			return fmt.Sprintf("requests take %.1f s but the run only sent for %.1f s, so latencies depend on its length", s.Backlog.SettledS, s.Backlog.ToS)
+		},
+	},
+	{
+		Code: "latency-trend", Unit: "share", Note: trendShare, Degraded: never, Invalid: never, atEnd: true,
+		Doc:    "change of mean E2EL from the first to the last third of the steady part, if random variation does not explain it. The figures then depend on the length of the run",
+		Action: "run longer, or find the cause",
+		value: func(s *Summary) (float64, bool) {
+			if s.Steady == nil || s.Steady.Trend == nil {
+				return 0, false
+			}
+			return s.Steady.Trend.share(), true
+		},
+		text: func(s *Summary, v float64) string {
+			t, word := s.Steady.Trend, "rose"
+			if t.LastMillis < t.FirstMillis {
+				word = "fell"
+			}
+			return fmt.Sprintf("latencies %s by %s during the run (mean E2EL %s, then %s)", word, Percent(v), Duration(t.FirstMillis), Duration(t.LastMillis))
+		},
+	},
+	{
+		Code: SlowStart, Unit: "share", Note: 0.05, Degraded: never, Invalid: never, atEnd: true,
+		Doc:    "excess of the first requests over the mean of the others / sum of all, in TTFT or E2EL, for a start that differs from the rest. Figures contain it, high percentiles most",
+		Action: "leave them out with --num-warmups",
+		value: func(s *Summary) (float64, bool) {
+			if s.Steady == nil || s.Steady.WarmUp == nil {
+				return 0, false
+			}
+			return s.Steady.WarmUp.Excess, true
+		},
+		text: func(s *Summary, _ float64) string {
+			return s.Steady.WarmUp.Text()
 		},
 	},
 	unbuffered(Rule{

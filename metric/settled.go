@@ -42,26 +42,46 @@ func (a *Accumulator) settled(sents []*marks, from, to time.Duration) *stat.Wind
 	return &stat.Window{From: from + h, To: min(to, last-h), Horizon: h, Requests: &a.series[indexE2EL]}
 }
 
-// unsettled returns why requests in a window were not in steady state, or "" if they were.
-func (a *Accumulator) unsettled(s *Summary, sents []*marks, st *stat.Window) string {
+// unsettled returns why requests in a window were not in steady state, or "" if they were. If the reason is a trend,
+// it also returns the trend.
+func (a *Accumulator) unsettled(s *Summary, sents []*marks, st *stat.Window) (string, *Trend) {
 	if growth, grew := s.Backlog.growth(); grew && growth > 0.05 {
-		return OverSaturate
+		return OverSaturate, nil
 	}
 	if need := stat.MinHorizons * st.Horizon; st.To-st.From < need {
 		first, last := sents[0].sent, sents[len(sents)-1].sent
 		longer := float64(last-first+need-(st.To-st.From)) / float64(max(last-first, 1))
-		return fmt.Sprintf("%s (E2EL p95 %.3g s): run longer (--num-prompts %d)", ShortRun, st.Horizon.Seconds(), roundUp(longer*float64(a.sents.n)))
+		return fmt.Sprintf("%s (E2EL p95 %.3g s): run longer (--num-prompts %d)", ShortRun, st.Horizon.Seconds(), roundUp(longer*float64(a.sents.n))), nil
 	}
-	var latencies stat.Series
+	if t := trendOf(sents, st); t != nil {
+		return StillMoving, t
+	}
+	return "", nil
+}
+
+// trendOf returns nil if E2EL does not rise or fall significantly in a window, or changes by less than trendShare.
+func trendOf(sents []*marks, st *stat.Window) *Trend {
+	var all stat.Series
+	var first, last []float64
+	third := (st.To - st.From) / 3
 	for _, m := range sents {
-		if m.ok && m.sent >= st.From && m.sent < st.To {
-			latencies.Add(m.sent-st.From, millis(m.finished()-m.sent))
+		if !m.ok || m.sent < st.From || m.sent >= st.To {
+			continue
+		}
+		took := millis(m.finished() - m.sent)
+		all.Add(m.sent-st.From, took)
+		switch {
+		case m.sent < st.From+third:
+			first = append(first, took)
+		case m.sent >= st.To-third:
+			last = append(last, took)
 		}
 	}
-	if latencies.Trend() {
-		return StillMoving
+	t := &Trend{stat.New(first).Mean(), stat.New(last).Mean()}
+	if t.share() < trendShare || !all.Trend(st.Waves()) {
+		return nil
 	}
-	return ""
+	return t
 }
 
 // roundUp rounds up to two significant digits.

@@ -2,8 +2,10 @@ package metric
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tacho-bench/tacho"
@@ -22,6 +24,7 @@ type SteadyState struct {
 	Little *Little `json:"little"`            // while a closed loop was full, or while requests were sent at a rate; nil for a burst
 	WarmUp *WarmUp `json:"warm_up"`           // nil if the first requests were like the others
 
+	Trend        *Trend   `json:"trend,omitempty"`         // nil if latencies did not rise or fall significantly
 	Settled      *Settled `json:"settled"`                 // the window of the confidence intervals; nil if there are none
 	WhyUnsettled string   `json:"why_unsettled,omitempty"` // why there are no confidence intervals
 }
@@ -70,15 +73,40 @@ type WarmUp struct {
 	Requests    int     `json:"requests"` // number of first requests
 	FirstMillis float64 `json:"first_ms"` // mean of the first requests
 	RestMillis  float64 `json:"rest_ms"`
+	Excess      float64 `json:"excess_share"` // sum over the first requests of value - RestMillis / sum of all values
+}
+
+// A Trend is a significant rise or fall of E2EL during the window of the confidence intervals.
+type Trend struct {
+	FirstMillis float64 `json:"first_ms"` // mean of the requests sent in the first third of the window
+	LastMillis  float64 `json:"last_ms"`  // mean of the requests sent in the last third
+}
+
+// share returns the size of the change, relative to the first third.
+func (t *Trend) share() float64 {
+	if t.FirstMillis <= 0 {
+		return 0
+	}
+	return math.Abs(t.LastMillis/t.FirstMillis - 1)
+}
+
+// Text describes the start in words.
+func (w *WarmUp) Text() string {
+	word := "slower"
+	if w.FirstMillis < w.RestMillis {
+		word = "faster"
+	}
+	return fmt.Sprintf("the first %s requests were %s (mean %s %s, then %s)", Integer(w.Requests), word, strings.ToUpper(w.Metric), Duration(w.FirstMillis), Duration(w.RestMillis))
 }
 
 const (
-	steadyMin   = 30  // minimum number of requests
-	shortWindow = 0.1 // share of the run
-	littleOff   = 0.1 // maximum error of Little's law; above it, requests active at the ends of the window matter too much
-	warmUpTimes = 1.1 // minimum ratio of the latencies of the first requests and the others
-	startShare  = 0.2 // share of the run; a later change is not a warm-up
-	minStart    = 5   // minimum number of requests that must differ; a single one is random variation
+	steadyMin   = 30   // minimum number of requests
+	shortWindow = 0.1  // share of the run
+	littleOff   = 0.1  // maximum error of Little's law; above it, requests active at the ends of the window matter too much
+	warmUpTimes = 1.1  // minimum ratio of the latencies of the first requests and the others
+	startShare  = 0.2  // share of the run; a later change is not a warm-up
+	trendShare  = 0.05 // minimum change of latencies that counts as a trend
+	minStart    = 5    // minimum number of requests that must differ; a single one is random variation
 )
 
 // steady returns nil if no request was sent. It also returns the window of the confidence intervals.
@@ -110,10 +138,12 @@ func (a *Accumulator) steady(s *Summary) (*SteadyState, balanced) {
 		st.From = max(st.From, sents[first].sent)
 		out.WarmUp.Requests *= a.sampling.weight()
 	}
-	out.WhyUnsettled = a.unsettled(s, sents, st)
+	out.WhyUnsettled, out.Trend = a.unsettled(s, sents, st)
 	switch {
 	case closed && w == nil:
 		out.WhyNot, out.WhyUnsettled = NeverFull, NeverFull
+	case closed && out.Trend != nil:
+		out.WhyNot = StillMoving
 	case !closed:
 		w = &Window{}
 		if out.WhyNot = out.WhyUnsettled; st.To > st.From {
@@ -265,33 +295,32 @@ func little(sents []*marks, each int, from, to time.Duration) *Little {
 	return &Little{InFlight: float64(each) * inFlight / span, SentPerS: float64(each*n) / span, LatencyMillis: 1e3 * latency / float64(n), Off: latency/inFlight - 1}
 }
 
-// warmUp finds the first requests that differ from the others. Without them, the variance of the mean
-// is minimal (MSER-5, on TTFT, or on E2EL if there are no tokens). They are reported if they were
-// visibly slower or faster. first is the number of requests to leave out.
+// warmUp finds the first requests that differ from the others: without them, the variance of the mean is minimal
+// (MSER-5). It examines TTFT, and E2EL if TTFT does not differ. The first requests are reported if they were visibly
+// slower or faster. first is the number of requests to leave out.
 func warmUp(sents []*marks) (w *WarmUp, first int) {
-	w = &WarmUp{Metric: E2EL.Name}
-	if slices.ContainsFunc(sents, (*marks).streamed) {
-		w.Metric = TTFT.Name
+	if w, first = startOf(sents, TTFT, (*marks).streamed, func(m *marks) time.Duration { return m.first }); w != nil {
+		return w, first
 	}
+	return startOf(sents, E2EL, func(m *marks) bool { return m.ok }, (*marks).finished)
+}
+
+// startOf examines one metric, which is the time from sent to end.
+func startOf(sents []*marks, metric *Metric, has func(*marks) bool, end func(*marks) time.Duration) (*WarmUp, int) {
 	var values []float64
 	var at []int // indices into sents
 	for i, m := range sents {
-		switch {
-		case !m.ok:
-		case w.Metric == E2EL.Name:
-			values, at = append(values, millis(m.finished()-m.sent)), append(at, i)
-		case m.streamed():
-			values, at = append(values, millis(m.first-m.sent)), append(at, i)
+		if has(m) {
+			values, at = append(values, millis(end(m)-m.sent)), append(at, i)
 		}
 	}
 	cut := stat.WarmUp(values)
-	if cut == 0 {
+	if cut == 0 || !isStart(values, cut) {
 		return nil, 0
 	}
-	w.Requests, w.FirstMillis, w.RestMillis = cut, stat.New(slices.Clone(values[:cut])).Mean(), stat.New(slices.Clone(values[cut:])).Mean()
-	if !isStart(values, cut) {
-		return nil, at[cut]
-	}
+	w := &WarmUp{Metric: metric.Name, Requests: cut, FirstMillis: stat.New(slices.Clone(values[:cut])).Mean(), RestMillis: stat.New(slices.Clone(values[cut:])).Mean()}
+	excess := float64(cut) * (w.FirstMillis - w.RestMillis)
+	w.Excess = excess / max(excess+float64(len(values))*w.RestMillis, math.SmallestNonzeroFloat64)
 	return w, at[cut]
 }
 

@@ -98,6 +98,16 @@ var verdictCases = []struct {
 	{"one failure", func(s *metric.Summary) { s.Failed = 1 }, "failures DEGRADED"},
 	{"half failed", func(s *metric.Summary) { s.Failed = 1000 }, "failures DEGRADED"},
 	{"more than half failed", func(s *metric.Summary) { s.Failed = 1001 }, "failures INVALID"},
+	{"latencies rise", func(s *metric.Summary) {
+		s.Steady = &metric.SteadyState{Trend: &metric.Trend{FirstMillis: 1000, LastMillis: 1051}}
+	}, "latency-trend NOTE"},
+	{"latencies rise a little", func(s *metric.Summary) {
+		s.Steady = &metric.SteadyState{Trend: &metric.Trend{FirstMillis: 1000, LastMillis: 1049}}
+	}, ""},
+	{"a slow start", func(s *metric.Summary) {
+		s.Steady = &metric.SteadyState{WarmUp: &metric.WarmUp{Metric: "ttft", Requests: 1000, FirstMillis: 1234, RestMillis: 1111, Excess: 0.051}}
+	}, "slow-start NOTE"},
+	{"a fast start", func(s *metric.Summary) { s.Steady = &metric.SteadyState{WarmUp: &metric.WarmUp{Excess: -0.5}} }, ""},
 	{"a NaN in the logits", func(s *metric.Summary) { s.Instruments = []metric.Instruments{{Corrupted: new(3.0)}} }, "corrupted DEGRADED"},
 	{"no NaN in the logits", func(s *metric.Summary) { s.Instruments = []metric.Instruments{{Corrupted: new(0.0)}} }, ""},
 	{"canceled requests are no failures", func(s *metric.Summary) { s.Canceled = 7 }, ""},

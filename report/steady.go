@@ -23,11 +23,7 @@ func (p *printer) steady(s *metric.Summary) {
 		p.detail("In flight measured/expected (Little):", fixed(&l.InFlight)+" / "+fixed(new(l.InFlight*(1+l.Off)))+" ("+signed(l.Off, true, new(1.0))+")")
 	}
 	if w := s.Steady.WarmUp; w != nil {
-		word := "slower"
-		if w.FirstMillis < w.RestMillis {
-			word = "faster"
-		}
-		p.fact("Warm-up:", fmt.Sprintf("the first %d requests were %s, mean %s %s ms, then %s ms", w.Requests, word, strings.ToUpper(w.Metric), fixed(&w.FirstMillis), fixed(&w.RestMillis)))
+		p.fact("Warm-up:", w.Text())
 	}
 }
 

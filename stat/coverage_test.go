@@ -231,13 +231,13 @@ func TestTrend(t *testing.T) {
 		for try := range tries {
 			xs := p.draw(rand.New(rand.NewPCG(uint64(try), 11)), 2000)
 			s, _ := seriesOf(xs)
-			if s.Trend() {
+			if s.Trend(stat.TrendWaves) {
 				wrong++
 			}
 			for i := range xs {
 				xs[i] += 4 * float64(i) / 2000
 			}
-			if s, _ := seriesOf(xs); s.Trend() {
+			if s, _ := seriesOf(xs); s.Trend(stat.TrendWaves) {
 				found++
 			}
 		}

@@ -1,6 +1,9 @@
 package stat
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // warmUpBatch is the number of observations averaged together, so that a single outlier does not decide.
 const warmUpBatch = 5
@@ -31,9 +34,12 @@ func WarmUp(xs []float64) int {
 	return warmUpBatch * slices.IndexFunc(half, func(v float64) bool { return v <= nearly*slices.Min(half) })
 }
 
+// TrendWaves is the smallest number of waves that Trend compares.
+const TrendWaves = 9
+
 // Trend reports whether a series rises or falls significantly from start to end: whether its slowest wave is far
-// above the others.
-func (s *Series) Trend() bool {
+// above the following ones. waves is the number of waves that are slow enough to compare, at most 24.
+func (s *Series) Trend(waves int) bool {
 	n := s.N()
 	if n < minBins || s.effectiveBins() < minBins {
 		return false
@@ -47,11 +53,9 @@ func (s *Series) Trend() bool {
 	for i := range off {
 		off[i] = s.sums[i].float() - mean*float64(s.n[i])
 	}
+	const byChance = 0.005 // share of series without a trend
 	power := s.power(&off)
-	const (
-		others   = 8
-		farAbove = 14.69 // 99.5 % quantile of the F distribution with 1 and 8 degrees of freedom
-	)
-	rest := (power[others] - power[0]) / others
-	return power[0] > farAbove*rest
+	others := float64(min(max(waves, TrendWaves), maxWaves) - 1)
+	rest := (power[int(others)] - power[0]) / others
+	return StudentP(math.Sqrt(power[0]/rest), others) < byChance
 }

@@ -25,8 +25,8 @@ const (
 	wavesPower  = 2.0 / 3
 )
 
-// waves returns the number of waves in the window that are slow compared with the horizon.
-func (st *Window) waves() int {
+// Waves returns the number of waves in the window that are slow compared with the horizon.
+func (st *Window) Waves() int {
 	horizons := float64(st.To-st.From) / max(float64(st.Horizon), 1)
 	return int(min(max(wavesFactor*math.Pow(horizons, wavesPower), MinHorizons), maxWaves))
 }
@@ -40,7 +40,7 @@ func (s *Series) IntervalsIn(d Distribution, st *Window) (Intervals, Distributio
 		return Intervals{Mean: unbounded(0, TooFew)}, nil
 	}
 	requests := st.Requests.between(st.From, st.To)
-	l := load{unit: max(float64(part.N())/max(float64(requests.N()), 1), 1), most: st.waves(), long: true}
+	l := load{unit: max(float64(part.N())/max(float64(requests.N()), 1), 1), most: st.Waves(), long: true}
 	if st.Fixed {
 		l.paced, l.fixed = requests, float64(requests.N())/max(float64(st.Requests.N()), 1)
 	}
@@ -152,7 +152,7 @@ func (st *Window) RateInterval(counts, sent []float64) Interval {
 	for i := range off {
 		off[i] = counts[i] - sum/float64(len(counts))
 	}
-	waves := st.waves()
+	waves := st.Waves()
 	free := waves
 	if st.Fixed {
 		removeArrivals(off, sent, n/max(float64(st.Requests.N()), 1))

@@ -15,7 +15,7 @@ import (
 // is not counted, or comes from the server's metrics page. The final verdict may have other reasons than
 // the live view only by these rules.
 var needsMore = []string{
-	"interrupted", "ended-early", "unsent", "turns", "drift", "rate", "few-samples", "unsettled", // the end
+	"interrupted", "ended-early", "unsent", "turns", "drift", "rate", "few-samples", "unsettled", "latency-trend", metric.SlowStart, // the end
 	"burst-spread", "cache", "tokens-per-event", "idle-slots", "turnaround", // not counted
 	"front-end", "held-back", "corrupted", // the metrics page
 }

@@ -143,6 +143,7 @@ func ofLevels(levels []outcome.Level) Conclusion {
 		}
 	}
 	c.Text = withFailures(c.Text, usable, first)
+	c.Text = append(c.Text, slowStart(&first[0], len(levels))...)
 	return c
 }
 

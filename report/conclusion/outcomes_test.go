@@ -25,6 +25,7 @@ type load struct {
 	n       int
 	ttft    time.Duration
 	slower  time.Duration // added to the latency with each request
+	cold    int           // number of first requests whose TTFT is six times as long
 	failing int           // n > 0: one in n requests fails; n < 0: all but one in -n fail
 	cause   tacho.Cause   // cause of the failures
 	slo     float64       // limit of TTFT, in ms
@@ -54,6 +55,9 @@ func (l *load) record(i int) *tacho.Record {
 	}
 	r.Clock, r.Conns = tacho.KernelClock, 1
 	at := r.Sent + l.ttft + time.Duration(i)*l.slower + time.Duration(i*7919%13)*ms/10
+	if i < l.cold {
+		at += 5 * l.ttft
+	}
 	for range 5 {
 		r.Events = append(r.Events, tacho.Event{At: at, Tokens: 1})
 		at += answer / 5
@@ -237,6 +241,8 @@ func measured() []namedRun {
 		{"few requests", run(load{rate: 20, n: 12, ttft: 30 * ms})},
 		{"few requests, levels", users(func(_ int, l *load) { l.n = 10 }, 1, 2, 4)},
 		{"few requests, SLO", users(func(_ int, l *load) { l.n, l.slo = 10, 500 }, 1, 2, 4)},
+		{"slow start", run(load{flags: "--max-concurrency 4", users: 4, n: 200, ttft: 30 * ms, cold: 20})},
+		{"slow start, levels", users(func(i int, l *load) { l.cold = 20 }, 4, 8)},
 		{"unsent", run(load{rate: 20, n: 400, ttft: 30 * ms, set: func(c *metric.Config) { c.Unsent = 9 }})},
 		{"a rate and all at once", run(load{flags: "--request-rate 2", rate: 2, n: 40, ttft: 30 * ms}, load{flags: "--request-rate inf", n: 20, ttft: 300 * ms})},
 		{"rates and all at once", run(load{flags: "--request-rate inf", n: 200, ttft: 300 * ms}, load{flags: "--request-rate 2", rate: 2, n: 200, ttft: 30 * ms}, load{flags: "--request-rate 4", rate: 4, n: 200, ttft: 30 * ms})},

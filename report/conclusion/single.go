@@ -248,6 +248,21 @@ func cause(levels []outcome.Level) string {
 	return text + prefixed(": ", strings.TrimRight(clip(example[most], mostName), ". "))
 }
 
+// slowStart is the sentence about first requests that were slower than the others, because the figures of the level
+// contain them. all is the number of levels of the run.
+func slowStart(l *outcome.Level, all int) []string {
+	s := &l.Summary
+	slow := slices.ContainsFunc(s.Verdict.Reasons, func(r metric.Reason) bool { return r.Code == metric.SlowStart })
+	if !slow || s.Steady == nil || s.Steady.WarmUp == nil {
+		return nil
+	}
+	text := s.Steady.WarmUp.Text() + "."
+	if all > 1 {
+		return []string{"At " + inSentence(named(l)) + " " + text}
+	}
+	return []string{"T" + strings.TrimPrefix(text, "t")}
+}
+
 // evidence counts the requests behind a claim about a level. The effective sample size
 // is of TTFT, or of E2EL if there are no tokens.
 func evidence(s *metric.Summary) *Evidence {
