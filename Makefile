@@ -39,11 +39,12 @@ RACED = ./engine ./transport/... ./sim ./internal/live/... ./internal/instrument
 RACED_LATE = ./internal/run ./internal/ui ./store ./internal/archive ./internal/publish
 SHARING = ConcurrentEncode|EveryKindIsAFunctionOfI|FitFindsKnownEngine|CacheBeyondSharing
 
-## test: hermetic tests: no other program, no real time; with the race detector on packages whose goroutines share data
+## test: hermetic tests: no other program, no real time except for the examples of the library; with the race detector on packages whose goroutines share data
 .PHONY: test
 test:
 	CGO_ENABLED=0 go test -short -vet=off -timeout 20m $$(go list ./... | grep -vxF "$$(go list $(RACED))")
 	go test -short -vet=off -timeout 20m -race $(RACED)
+	cd tests/library && CGO_ENABLED=0 go test -vet=off -timeout 20m ./... # a module of its own, as users write it
 
 # NEWEST_GO is the newest Go that the receive thread was verified with. It comes as a module.
 NEWEST_GO := go1.27.3

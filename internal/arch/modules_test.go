@@ -14,7 +14,7 @@ var requirement = regexp.MustCompile(`(?m)^(?:require )?\s*([\w./-]+\.[\w./-]+) 
 // tidy" ran, and only their slow targets would notice.
 func TestTestModulesFollowTacho(t *testing.T) {
 	own := requirements(read(t, "go.mod"))
-	for _, name := range []string{"tests/browser/go.mod", "deploy/check/go.mod"} {
+	for _, name := range []string{"tests/library/go.mod", "tests/browser/go.mod", "deploy/check/go.mod"} {
 		text := read(t, name)
 		if !strings.Contains(text, "replace "+module+" => ") {
 			continue // it does not build tacho

@@ -28,40 +28,31 @@ import (
 // Options configure a run in addition to its plan. The zero value measures a
 // server without output.
 type Options struct {
-	Env     run.Env  // key, network, tokenizers, agents
+	Env     run.Env  // key, network, tokenizers, agents, observer; a nil Serve starts the engine of a plan in this process
 	Args    []string // command line, for the manifest
 	Cluster string   // name of the run for its agents
 	Resume  string   // directory of an interrupted run to continue; empty for a new run
 
-	Say    func(line string)                                               // receives messages for the user
-	Ready  func(done, all int)                                             // progress of creating prompts
-	Fetch  func(file string, done, all int64)                              // progress of a download in bytes; all is -1 if unknown
-	Serve  func(p *plan.Plan, seed uint64) (stop func(), err error)        // starts the simulated server of a plan; nil starts its engine in this process
-	Kept   func(w *store.Writer)                                           // called when the run directory exists
-	Begin  func(l *outcome.Level, feed *live.Feed)                         // called when a level starts
-	End    func(l *outcome.Level)                                          // called when a level ends
-	Done   func(l *outcome.Level)                                          // called when all records of a level are stored
-	Watch  bool                                                            // a user watches the run: count tokens on arrival
 	Print  func(f report.Format, r *report.Report) error                   // prints reports for standard output
 	Listen func(ctx context.Context, address string) (net.Listener, error) // nil listens on the network
 	Client func() (client *http.Client, done func())                       // returns HTTP clients; nil uses default clients
 	Getenv func(string) string                                             // reads OpenTelemetry's variables; nil ignores them
 }
 
-// A Bench is a run in progress. It is the sink of its records.
+// A Bench is a run in progress. It is the sink of the records and the observer of the
+// runner.
 type Bench struct {
 	Runner  *run.Runner
 	Keep    *store.Writer // store of the run; nil before the first level
 	Outcome outcome.Run   // results so far
-	Live    *live.Feed    // of the current level; nil before the first level
 
-	Outer  outcome.Coordinates     // coordinates of the server settings
-	Base   int                     // number of levels with other server settings
-	Terse  bool                    // levels are probes of a search, without result files
-	Opened func(dir string) error  // called once with the run directory; may be nil
-	Stop   context.CancelCauseFunc // ends the run if it cannot be stored
+	Outer outcome.Coordinates // coordinates of the server settings
+	Base  int                 // number of levels with other server settings
+	Terse bool                // levels are probes of a search, without result files
 
 	o       Options
+	shown   live.Observer           // shows the run to the user
+	stop    context.CancelCauseFunc // ends the run if it cannot be stored
 	given   json.RawMessage         // the original plan
 	to      *publish.Collector      // receiver of metrics and spans; nil if there is none
 	board   *publish.Exporter       // metrics for monitoring; nil if disabled
@@ -87,8 +78,6 @@ func Run(ctx context.Context, p plan.Plan, o Options) (outcome.Run, error) {
 		return outcome.Run{}, err
 	}
 	defer b.Release(ctx)
-	ctx, b.Stop = context.WithCancelCause(ctx)
-	defer b.Stop(nil)
 	if err := b.Publish(ctx); err != nil {
 		return outcome.Run{}, err
 	}
@@ -97,8 +86,7 @@ func Run(ctx context.Context, p plan.Plan, o Options) (outcome.Run, error) {
 			return outcome.Run{}, err
 		}
 	}
-	b.Note(b.Runner.Run(ctx, b, b.End, b.Outcome.Levels...))
-	b.Note(context.Cause(ctx)) // for example a full disk
+	b.Note(b.Run(ctx))
 	if b.Keep != nil {
 		b.Outcome.Order()
 		r := &report.Report{Runs: []outcome.Run{b.Outcome}}
@@ -109,6 +97,18 @@ func Run(ctx context.Context, p plan.Plan, o Options) (outcome.Run, error) {
 		b.Note(b.Keep.Close())
 	}
 	return b.Outcome, b.failed
+}
+
+// Run measures the levels of the plan.
+func (b *Bench) Run(ctx context.Context) error {
+	ctx, b.stop = context.WithCancelCause(ctx)
+	defer b.stop(nil)
+	err := b.Runner.Run(ctx, b, b.Outcome.Levels...)
+	var full DiskFull
+	if errors.As(context.Cause(ctx), &full) {
+		return full
+	}
+	return err
 }
 
 // Open checks a plan and connects to its servers. Nothing is sent or written
@@ -125,24 +125,28 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Bench, error) {
 	if o.Client == nil {
 		o.Client = func() (*http.Client, func()) { return &http.Client{}, func() {} }
 	}
-	if o.Serve == nil {
-		o.Serve = serveSim
+	if o.Env.Serve == nil {
+		o.Env.Serve = serveSim
+	}
+	if o.Env.Observer == nil {
+		o.Env.Observer = live.NopObserver{}
 	}
 	if o.Env.Random == 0 {
 		o.Env.Random = rand.Uint64()
 	}
-	if err := Check(&p, o.Say); err != nil {
+	if err := Check(&p, o.Env.Observer.Message); err != nil {
 		return nil, err
 	}
 	given, err := json.Marshal(new(p.Public(o.Env.Secrets)))
 	if err != nil {
 		return nil, err
 	}
-	b := &Bench{o: o, given: given}
+	b := &Bench{o: o, shown: o.Env.Observer, given: given}
+	b.o.Env.Observer = b
 	if b.to, err = b.collector(&p); err != nil {
 		return nil, err
 	}
-	if err := b.Connect(ctx, p, o.Serve); err != nil {
+	if err := b.Connect(ctx, p, o.Env.Serve); err != nil {
 		return nil, err
 	}
 	return b, nil
@@ -151,12 +155,12 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Bench, error) {
 // Connect connects to the servers of a plan. serve starts the simulated server
 // of the plan, if it has one.
 func (b *Bench) Connect(ctx context.Context, p plan.Plan, serve func(*plan.Plan, uint64) (func(), error)) error {
-	o := &b.o
+	env := b.o.Env
 	if p.Traceparent > 0 {
-		o.Env.Trace = rand.Uint64() // requests of the next server may have the same ids
+		env.Trace = rand.Uint64() // requests of the next server may have the same ids
 	}
-	hooks := run.Hooks{Say: o.Say, Ready: o.Ready, Fetch: o.Fetch, Serve: serve, Open: b.open, Begin: b.begin, Watch: o.Watch || p.MetricsListen != "" || b.to != nil}
-	r, err := run.Open(ctx, p, o.Env, hooks)
+	env.Serve, env.Watch = serve, env.Watch || p.MetricsListen != "" || b.to != nil
+	r, err := run.Open(ctx, p, env)
 	if ctx.Err() != nil {
 		if err == nil {
 			r.Close()
@@ -176,21 +180,18 @@ func (b *Bench) Release(ctx context.Context) {
 	b.Unpublish(ctx)
 }
 
-func (b *Bench) say(line string) {
-	if b.o.Say != nil {
-		b.o.Say(line)
-	}
-}
+// Message implements live.Observer.
+func (b *Bench) Message(text string) { b.shown.Message(text) }
 
-// End stores the results of a level and writes its result file.
-func (b *Bench) End(l *outcome.Level) {
+// Progress implements live.Observer.
+func (b *Bench) Progress(file string, done, all int64) { b.shown.Progress(file, done, all) }
+
+// LevelEnded stores the results of a level and writes its result file.
+func (b *Bench) LevelEnded(l *outcome.Level) {
 	if b.board != nil {
 		b.board.End()
 	}
 	l = b.placed(l)
-	if b.o.End != nil {
-		b.o.End(l)
-	}
 	b.Note(b.Keep.End(keptLevel(l)))
 	b.Note(b.Keep.Samples(l.Index, l.Samples))
 	l.Records = b.recordsOf(func(kept *store.Run) iter.Seq2[*tacho.Record, error] { return archive.Level(kept, l.Index) })
@@ -198,13 +199,10 @@ func (b *Bench) End(l *outcome.Level) {
 	if len(b.Outcome.Levels) == 1 {
 		b.Outcome.Began = l.Epoch
 	}
-	if b.Terse {
-		return
+	b.shown.LevelEnded(l)
+	if !b.Terse {
+		b.Note(b.saveResult(l))
 	}
-	if b.o.Done != nil {
-		b.o.Done(l)
-	}
-	b.Note(b.saveResult(l))
 }
 
 // WriteFiles writes the HTML report, the text report and the reports the plan

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/bench"
+	"github.com/tacho-bench/tacho/internal/live"
 	"github.com/tacho-bench/tacho/internal/memnet"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/outcome"
@@ -67,17 +68,10 @@ func TestRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		var dir string
-		o := bench.Options{Env: run.Env{Dial: network.Dial}}
-		o.Say = func(line string) {
-			if at, ok := strings.CutPrefix(line, "Run directory: "); ok {
-				dir = at
-			}
-		}
-		o.Serve = func(*plan.Plan, uint64) (func(), error) { return func() {}, nil }
 		ctx, stop := context.WithCancel(t.Context())
-		first := o
-		first.Done = func(*outcome.Level) { stop() }
-		some, err := bench.Run(ctx, p, first)
+		o := bench.Options{Env: run.Env{Dial: network.Dial, Observer: &firstLevel{dir: &dir, ended: stop}}}
+		o.Env.Serve = func(*plan.Plan, uint64) (func(), error) { return func() {}, nil }
+		some, err := bench.Run(ctx, p, o)
 		if err == nil || len(some.Levels) != 1 {
 			t.Fatalf("%d levels and %v, want one level and an error", len(some.Levels), err)
 		}
@@ -101,6 +95,23 @@ func TestRun(t *testing.T) {
 		}
 	})
 }
+
+// A firstLevel notes the run directory and calls ended after a level.
+type firstLevel struct {
+	live.NopObserver
+	dir   *string
+	ended func()
+}
+
+// Message implements live.Observer.
+func (o *firstLevel) Message(text string) {
+	if at, ok := strings.CutPrefix(text, "Run directory: "); ok {
+		*o.dir = at
+	}
+}
+
+// LevelEnded implements live.Observer.
+func (o *firstLevel) LevelEnded(*outcome.Level) { o.ended() }
 
 // If a server does not start, the previous runner stays, because it describes
 // the results.

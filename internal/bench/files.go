@@ -66,7 +66,7 @@ func (b *Bench) wrote(what, path string, err error) error {
 	if err != nil {
 		return fmt.Errorf("cannot write %s: %w", path, err)
 	}
-	b.say(what + " " + path)
+	b.Message(what + " " + path)
 	return nil
 }
 

@@ -65,14 +65,10 @@ func (b *Bench) varies() string {
 	return strings.TrimSpace(strings.Join(names, " ") + " " + b.Runner.Asked.Varies())
 }
 
-// begin records the start of a level.
-func (b *Bench) begin(l *outcome.Level, feed *live.Feed) error {
-	b.Live = feed
+// LevelStarted records the start of a level.
+func (b *Bench) LevelStarted(l *outcome.Level, feed *live.Feed) error {
 	b.showLevel(l, &feed.Counts)
-	if b.o.Begin != nil {
-		b.o.Begin(l, feed)
-	}
-	return b.Keep.Level(keptLevel(b.placed(l)))
+	return errors.Join(b.shown.LevelStarted(l, feed), b.Keep.Level(keptLevel(b.placed(l))))
 }
 
 func keptLevel(l *outcome.Level) store.Level {
@@ -88,18 +84,18 @@ func (b *Bench) diskIsFull(err error) {
 	const more = "free some space or choose another directory with --runs-dir"
 	switch lost := errors.Is(err, store.ErrLost); {
 	case err == nil:
-		b.say("The disk has space again. All buffered records are written, and nothing is lost.")
+		b.Message("The disk has space again. All buffered records are written, and nothing is lost.")
 	case lost || b.Runner.Plan.OnDiskFull == plan.StopOnFullDisk:
-		b.say(fmt.Sprintf("Stopping because the run cannot be stored: %v. The run is in %s; %s.", err, b.Keep.Dir(), more))
-		b.Stop(DiskFull{fmt.Errorf("stopped because the run could not be stored: %w", err)})
+		b.Message(fmt.Sprintf("Stopping because the run cannot be stored: %v. The run is in %s; %s.", err, b.Keep.Dir(), more))
+		b.stop(DiskFull{fmt.Errorf("stopped because the run could not be stored: %w", err)})
 	default:
-		b.say(fmt.Sprintf("The run cannot be stored: %v. It continues and buffers records in memory until there is space in %s; %s.", err, b.Keep.Dir(), more))
+		b.Message(fmt.Sprintf("The run cannot be stored: %v. It continues and buffers records in memory until there is space in %s; %s.", err, b.Keep.Dir(), more))
 	}
 }
 
-// open creates the run directory just before the first level, so that a failed
-// start leaves no files.
-func (b *Bench) open() error {
+// LevelPrepared creates the run directory just before the first level, so that a
+// failed start leaves no files.
+func (b *Bench) LevelPrepared() error {
 	if b.Keep == nil {
 		keep, err := store.Create(b.Runner.Plan.RunsDir, b.manifest(), b.o.Env.Secrets.SweepJSON)
 		if err != nil {
@@ -109,11 +105,7 @@ func (b *Bench) open() error {
 			return err
 		}
 	}
-	if tell := b.Opened; tell != nil {
-		b.Opened = nil
-		return tell(b.Keep.Dir())
-	}
-	return nil
+	return b.shown.LevelPrepared()
 }
 
 // keepIn sets the store of the run.
@@ -123,9 +115,6 @@ func (b *Bench) keepIn(keep *store.Writer) error {
 	if b.Runner.Plan.Virtual {
 		keep.Batch()
 	}
-	if b.o.Kept != nil {
-		b.o.Kept(keep)
-	}
 	kept, err := keep.Read()
 	if err != nil {
 		return err
@@ -134,7 +123,7 @@ func (b *Bench) keepIn(keep *store.Writer) error {
 	if b.board != nil {
 		b.board.Name(b.Outcome.Name)
 	}
-	b.say("Run directory: " + keep.Dir())
+	b.Message("Run directory: " + keep.Dir())
 	return nil
 }
 

@@ -29,7 +29,7 @@ func (b *Bench) collector(p *plan.Plan) (*publish.Collector, error) {
 	to, err := s.Collector()
 	switch {
 	case errors.Is(err, publish.ErrNotSent):
-		b.say(err.Error() + ".")
+		b.Message(err.Error() + ".")
 		return nil, nil
 	case err != nil:
 		return nil, err
@@ -127,11 +127,11 @@ func (b *Bench) servePage(ctx context.Context) error {
 	at, stop := b.board.Serve(l, machineNames(b.Runner.Plan.MetricsListen)...)
 	b.outlets = append(b.outlets, func(ctx context.Context) {
 		if b.board.Scraped() && ctx.Err() == nil {
-			b.say(fmt.Sprintf("Waiting up to %v for the last scrape of %s (Ctrl-C skips it)", publish.LastScrape, at))
+			b.Message(fmt.Sprintf("Waiting up to %v for the last scrape of %s (Ctrl-C skips it)", publish.LastScrape, at))
 		}
 		stop(ctx)
 	})
-	b.say("Metrics during the run: " + at)
+	b.Message("Metrics during the run: " + at)
 	return nil
 }
 
@@ -151,10 +151,10 @@ func (b *Bench) push(ctx context.Context) {
 	client, done := b.o.Client()
 	b.to.Connect(client)
 	if strings.HasPrefix(b.to.From, "OTEL_") {
-		b.say(fmt.Sprintf("Sending metrics to %s, because %s is set (OTEL_SDK_DISABLED=true disables it)", redact.URL(b.to.URL), b.to.From))
+		b.Message(fmt.Sprintf("Sending metrics to %s, because %s is set (OTEL_SDK_DISABLED=true disables it)", redact.URL(b.to.URL), b.to.From))
 	}
 	stop := b.board.Push(ctx, func(err error) {
-		b.say("The collector does not get everything; the run continues: " + sanitize.Line(b.o.Env.Secrets.Sweep(err.Error())))
+		b.Message("The collector does not get everything; the run continues: " + sanitize.Line(b.o.Env.Secrets.Sweep(err.Error())))
 	})
 	b.outlets = append(b.outlets, func(context.Context) {
 		stop()

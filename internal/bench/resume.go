@@ -108,9 +108,9 @@ func (b *Bench) Resume(dir string, before *outcome.Run) (*store.Manifest, error)
 		return nil, err
 	}
 	if was := kept.Manifest.Version; was != Build() {
-		b.say(fmt.Sprintf("The run was started by tacho %s, and this is tacho %s. Levels may not be comparable if definitions differ.", was, Build()))
+		b.Message(fmt.Sprintf("The run was started by tacho %s, and this is tacho %s. Levels may not be comparable if definitions differ.", was, Build()))
 	}
-	b.say(fmt.Sprintf("Continuing %s. Levels measured before: %d.", dir, len(before.Levels)))
+	b.Message(fmt.Sprintf("Continuing %s. Levels measured before: %d.", dir, len(before.Levels)))
 	if err := b.keepIn(keep); err != nil {
 		return nil, err
 	}

@@ -23,7 +23,6 @@ import (
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/plan"
 	"github.com/tacho-bench/tacho/report"
-	"github.com/tacho-bench/tacho/store"
 )
 
 func newBench(env *Env) *cobra.Command {
@@ -117,7 +116,7 @@ func runBench(ctx context.Context, env *Env, p plan.Plan, o benchOptions) error 
 		if err := b.resume(&o); err != nil {
 			return err
 		}
-		err := b.Runner.Run(ctx, b, b.End, b.Outcome.Levels...)
+		err := b.bench.Run(ctx)
 		b.progress.stop()
 		return b.conclude(ctx, err)
 	})
@@ -130,8 +129,6 @@ func measure(ctx context.Context, env *Env, p plan.Plan, seed *uint64, do func(c
 		return err
 	}
 	defer b.close(ctx)
-	ctx, b.Stop = context.WithCancelCause(ctx)
-	defer b.Stop(nil)
 	return do(ctx, b)
 }
 
@@ -161,25 +158,22 @@ func openBench(ctx context.Context, env *Env, p plan.Plan, serve func(*plan.Plan
 	b := &benchRun{env: env, progress: newProgress(env, &p)}
 	around := run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Dial: env.dial(), Server: env.Server, Random: *cmp.Or(seed, new(randomSeed())), Tokenizers: tokenizers(env)}
 	around.Replay = func(name string) (*run.Replay, error) { return openReplay(env, name) }
+	around.Observer, around.Hold, around.Watch, around.Serve = b, b.progress.hold, b.progress.on(), serve
 	if serve == nil {
-		serve = func(p *plan.Plan, seed uint64) (func(), error) { return startSim(env, p, seed) }
+		around.Serve = func(p *plan.Plan, seed uint64) (func(), error) { return startSim(env, p, seed) }
 	}
-	o := bench.Options{
-		Args: env.Args, Say: b.say, Ready: b.progress.ready, Fetch: b.progress.fetch, Serve: serve, Kept: b.kept, Watch: b.progress.on(),
-		Begin: func(l *outcome.Level, feed *live.Feed) { b.progress.begin(b.Runner, l, feed) }, End: b.progress.end, Done: b.showLevel,
-		Print: env.print, Listen: env.listen, Client: env.client, Getenv: env.Getenv,
-	}
+	o := bench.Options{Args: env.Args, Print: env.print, Listen: env.listen, Client: env.client, Getenv: env.Getenv}
 	if p.Agents > 0 {
-		b.agents = &agents{env: env, plan: &p.Machines, runs: p.RunsDir, say: b.say, name: nuid.Next()}
+		b.agents = &agents{env: env, plan: &p.Machines, runs: p.RunsDir, say: b.Message, name: nuid.Next()}
 		for _, server := range p.BaseURLs() {
 			b.agents.to += " --allow-target " + redact.URL(server)
 		}
 		around.Agents, o.Cluster = b.agents, b.agents.name
 	}
 	o.Env = around
-	if b.Bench, err = bench.Open(ctx, p, o); err == nil {
+	if b.bench, err = bench.Open(ctx, p, o); err == nil {
 		if err = b.opened(ctx); err != nil {
-			b.Release(ctx)
+			b.bench.Release(ctx)
 		}
 	}
 	if err != nil {
@@ -191,7 +185,7 @@ func openBench(ctx context.Context, env *Env, p plan.Plan, serve func(*plan.Plan
 
 // reconnect connects to the next server of a sweep.
 func (b *benchRun) reconnect(ctx context.Context, p plan.Plan, serve func(*plan.Plan, uint64) (func(), error)) error {
-	if err := b.Connect(ctx, p, serve); err != nil {
+	if err := b.bench.Connect(ctx, p, serve); err != nil {
 		return err
 	}
 	return b.opened(ctx)
@@ -199,34 +193,28 @@ func (b *benchRun) reconnect(ctx context.Context, p plan.Plan, serve func(*plan.
 
 // opened prints the target of the run and starts publishing metrics.
 func (b *benchRun) opened(ctx context.Context) error {
-	r := b.Runner
+	r := b.bench.Runner
 	b.progress.control(r)
 	whom := strings.Join(r.Plan.ShownURLs(), ", ")
 	if r.Plan.Virtual {
 		whom = "simulated engine " + strings.Join(r.Asked.Values("sim"), ", ")
 	}
 	b.progress.describe(live.About{Server: whom, Model: r.Target.ModelID, Dataset: r.Plan.DatasetName})
-	b.say(fmt.Sprintf("%s, model %s, dataset %s, token counts by %s", whom, r.Target.ModelID, r.Plan.DatasetName, r.Counter().Name()))
-	return b.Publish(ctx)
+	b.Message(fmt.Sprintf("%s, model %s, dataset %s, token counts by %s", whom, r.Target.ModelID, r.Plan.DatasetName, r.Counter().Name()))
+	return b.bench.Publish(ctx)
 }
 
 // close disconnects from servers and agents.
 func (b *benchRun) close(ctx context.Context) {
 	b.disconnect()
 	b.agents.close(b.env.restarts(ctx))
-	b.Unpublish(ctx)
+	b.bench.Unpublish(ctx)
 }
 
 // disconnect closes the connections to the servers.
 func (b *benchRun) disconnect() {
-	b.Runner.Close()
+	b.bench.Runner.Close()
 	b.progress.stop()
-}
-
-// kept records that the run directory exists.
-func (b *benchRun) kept(w *store.Writer) {
-	b.env.keeps.Store(true)
-	b.progress.keep = w.Live
 }
 
 // tokenizers uses the directories of Hugging Face's tools, so that their
@@ -259,39 +247,60 @@ func randomSeed() uint64 {
 
 // benchRun is a run of bench with its terminal.
 type benchRun struct {
-	*bench.Bench
+	bench    *bench.Bench
 	env      *Env
 	agents   *agents // nil without agents
 	progress *progress
+	search   bool         // levels are the probes of a search
+	prepared func() error // called before the next level; may be nil
 	answer   func() error // prints the result of a search instead of the levels
 }
 
-func (b *benchRun) say(line string) {
-	b.progress.clear()
-	_, _ = fmt.Fprintln(b.env.Stderr, line) // errors of stderr are ignored
+// Message implements live.Observer.
+func (b *benchRun) Message(text string) { b.progress.Message(text) }
+
+// Progress implements live.Observer.
+func (b *benchRun) Progress(file string, done, all int64) { b.progress.Progress(file, done, all) }
+
+// LevelPrepared implements live.Observer. The run directory exists.
+func (b *benchRun) LevelPrepared() error {
+	b.env.keeps.Store(true)
+	b.progress.keep = b.bench.Keep.Live
+	if b.prepared != nil {
+		defer func() { b.prepared = nil }()
+		return b.prepared()
+	}
+	return nil
 }
 
-// showLevel prints a finished level. Several levels are one screen at the end, unless the command
-// line is that of vLLM: its callers may parse the blocks.
-func (b *benchRun) showLevel(l *outcome.Level) {
-	switch {
+// LevelStarted implements live.Observer.
+func (b *benchRun) LevelStarted(l *outcome.Level, feed *live.Feed) error {
+	b.progress.begin(b.bench.Runner, l, feed)
+	return nil
+}
+
+// LevelEnded prints a finished level. Several levels are one screen at the end, unless the command
+// line is that of vLLM: its callers may parse the blocks. A search prints its probes itself.
+func (b *benchRun) LevelEnded(l *outcome.Level) {
+	switch b.progress.end(l); {
+	case b.search:
 	case !b.brief():
-		b.Note(b.printLevel(report.TextLevel, l))
+		b.bench.Note(b.printLevel(report.TextLevel, l))
 	case b.blocks():
-		b.Note(b.printLevel(report.ClassicLevel, l))
+		b.bench.Note(b.printLevel(report.ClassicLevel, l))
 	}
 }
 
 // conclude prints the table of levels, stores the summary and returns the exit
 // status.
 func (b *benchRun) conclude(ctx context.Context, err error) error {
-	if b.Keep == nil { // nothing was measured
+	if b.bench.Keep == nil { // nothing was measured
 		return cmp.Or(ctx.Err(), err)
 	}
-	err, closed := b.summarize(ctx, err), b.Keep.Close()
-	if p := &b.Runner.Plan; p.Dialect != "" && closed == nil && len(b.Outcome.Levels) > 0 {
+	err, closed := b.summarize(ctx, err), b.bench.Keep.Close()
+	if p := &b.bench.Runner.Plan; p.Dialect != "" && closed == nil && len(b.bench.Outcome.Levels) > 0 {
 		again := reportOptions{dialect: p.Dialect}
-		closed = again.print(b.env, []string{b.Keep.Dir()})
+		closed = again.print(b.env, []string{b.bench.Keep.Dir()})
 	}
 	if err != nil && closed != nil && strings.Contains(err.Error(), closed.Error()) {
 		return err
@@ -300,34 +309,34 @@ func (b *benchRun) conclude(ctx context.Context, err error) error {
 }
 
 func (b *benchRun) summarize(ctx context.Context, err error) error {
-	b.Outcome.Order()
-	r := report.Report{Runs: []outcome.Run{b.Outcome}}
+	b.bench.Outcome.Order()
+	r := report.Report{Runs: []outcome.Run{b.bench.Outcome}}
 	if b.env.seen != nil {
-		b.env.seen(&b.Outcome)
+		b.env.seen(&b.bench.Outcome)
 	}
-	if len(b.Outcome.Levels) > 0 {
-		b.Note(b.present(&r))
+	if len(b.bench.Outcome.Levels) > 0 {
+		b.bench.Note(b.present(&r))
 	}
 	var full bench.DiskFull
-	if errors.As(context.Cause(ctx), &full) {
-		return errors.Join(full, b.Failed())
+	if errors.As(err, &full) {
+		return errors.Join(full, b.bench.Failed())
 	}
 	if ctx.Err() != nil {
-		return errors.Join(b.Failed(), &exitError{code: stopCode(ctx)})
+		return errors.Join(b.bench.Failed(), &exitError{code: stopCode(ctx)})
 	}
 	if err != nil {
-		return errors.Join(err, b.Failed())
+		return errors.Join(err, b.bench.Failed())
 	}
-	b.Note(b.Keep.Summary(r.Document()))
-	if b.Failed() != nil {
-		return b.Failed()
+	b.bench.Note(b.bench.Keep.Summary(r.Document()))
+	if b.bench.Failed() != nil {
+		return b.bench.Failed()
 	}
-	err = gateOf(&b.Runner.Plan).judge(b.env, []outcome.Run{b.Outcome})
+	err = gateOf(&b.bench.Runner.Plan).judge(b.env, []outcome.Run{b.bench.Outcome})
 	var gated *exitError
 	if err != nil && !errors.As(err, &gated) {
 		return err
 	}
-	if anyInvalid([]outcome.Run{b.Outcome}) {
+	if anyInvalid([]outcome.Run{b.bench.Outcome}) {
 		return &exitError{code: exitInvalid}
 	}
 	return err

@@ -79,11 +79,7 @@ func (f *dataFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
 		seed = *p.Seed
 	}
 	show := newProgress(env, &p)
-	hooks := run.Hooks{Ready: show.ready, Fetch: show.fetch, Say: func(line string) {
-		show.clear()
-		_, _ = fmt.Fprintln(env.Stderr, line) // errors of stderr are ignored
-	}}
-	work, counter, err := run.Workload(ctx, &p, seed, run.Env{Secrets: env.secrets, Tokenizers: tokenizers(env)}, hooks)
+	work, counter, err := run.Workload(ctx, &p, seed, run.Env{Secrets: env.secrets, Tokenizers: tokenizers(env), Observer: show})
 	show.stop()
 	if err != nil {
 		return err

@@ -109,9 +109,9 @@ func (f *findFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
 		return dryRun(env, p)
 	}
 	return measure(ctx, env, p, nil, func(ctx context.Context, b *benchRun) error {
-		b.Terse = true
+		b.bench.Terse, b.search = true, true
 		if estimate != "" {
-			b.say(estimate)
+			b.Message(estimate)
 		}
 		find := &finding{benchRun: b, search: s, plan: p}
 		return find.conclude(ctx, find.probeAll(ctx))
@@ -214,19 +214,19 @@ func (f *finding) probe(ctx context.Context, p search.Probe) error {
 		return err
 	}
 	enough := make(chan struct{})
-	f.Runner.Enough = enough
+	f.bench.Runner.Enough = enough
 	f.progress.search(f.search.Left())
-	judge := &judge{Sink: f.benchRun, watch: f.search.Watch(p), enough: enough, live: f.benchRun}
-	out, err := f.Runner.Measure(ctx, level, judge)
+	judge := &judge{Sink: f.bench, watch: f.search.Watch(p), enough: enough, live: f.progress}
+	out, err := f.bench.Runner.Measure(ctx, level, judge)
 	if out == nil {
 		return err
 	}
-	f.End(out)
+	f.bench.LevelEnded(out)
 	if err != nil {
 		return err
 	}
 	r := f.search.Add(judge.watch, f.void(out))
-	f.say(f.line(r))
+	f.Message(f.line(r))
 	return nil
 }
 
@@ -249,7 +249,7 @@ func (f *finding) level(p search.Probe) (plan.Level, error) {
 		return l, err
 	}
 	draw := func(l plan.Level, k uint64) iter.Seq[time.Duration] {
-		pacer, bad := f.Runner.Draw(l, k)
+		pacer, bad := f.bench.Runner.Draw(l, k)
 		if bad != nil {
 			err = bad
 			return func(func(time.Duration) bool) {}
@@ -281,11 +281,13 @@ func (j *judge) Add(r *tacho.Record) error {
 }
 
 // inFlight returns the number of requests in flight.
-func (b *benchRun) inFlight() int {
-	if b.Live == nil {
+func (p *progress) inFlight() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.level == nil {
 		return 0
 	}
-	return b.Live.InFlight()
+	return p.level.feed.InFlight()
 }
 
 // void explains why a probe is not usable, or returns an empty string: its
@@ -334,23 +336,23 @@ func (f *finding) values(r search.Result) (out []string) {
 // status.
 func (f *finding) conclude(ctx context.Context, err error) error {
 	f.progress.stop()
-	if f.Keep == nil {
+	if f.bench.Keep == nil {
 		return cmp.Or(ctx.Err(), err)
 	}
 	limit := f.search.Limit(err == nil)
-	if f.Runner.Plan.Virtual {
+	if f.bench.Runner.Plan.Virtual {
 		limit.Sentence = metric.PredictedWord + limit.Sentence
 	}
-	f.Outcome.Notes, f.Outcome.HeldProbe = append(f.Outcome.Notes, outcome.LimitNote(limit.Sentence)), limit.Probe
-	f.Note(f.Keep.Limit(limit))
+	f.bench.Outcome.Notes, f.bench.Outcome.HeldProbe = append(f.bench.Outcome.Notes, outcome.LimitNote(limit.Sentence)), limit.Probe
+	f.bench.Note(f.bench.Keep.Limit(limit))
 	f.answer = func() error { return f.show(&limit) }
 	err = f.benchRun.conclude(ctx, err)
 	var exit *exitError
 	if !limit.Decided && !f.allVoid() && (err == nil || errors.As(err, &exit) && exit.code == exitInvalid) {
-		f.say("Next, give the search more time: add --budget " + shortDuration((2*f.spent()).Truncate(halfMinute)+halfMinute))
+		f.Message("Next, give the search more time: add --budget " + shortDuration((2*f.spent()).Truncate(halfMinute)+halfMinute))
 	}
 	switch {
-	case errors.As(err, &exit) && exit.code == exitInvalid && !f.allVoid() && f.Runner.Plan.FailIf == "":
+	case errors.As(err, &exit) && exit.code == exitInvalid && !f.allVoid() && f.bench.Runner.Plan.FailIf == "":
 		err = nil // unusable probes were not counted
 	case err != nil:
 		return err
@@ -375,7 +377,7 @@ func (f *finding) show(l *search.Limit) error {
 	}
 	text := f.legend(l)
 	text = append(text, f.curves(l)...)
-	for _, sentence := range slices.Concat(conclusion.Of(&f.Outcome).Text, report.Doubts("probe", f.numbered())) {
+	for _, sentence := range slices.Concat(conclusion.Of(&f.bench.Outcome).Text, report.Doubts("probe", f.numbered())) {
 		text = append(text, termtext.Wrap(sentence, f.env.wrapAt())...)
 	}
 	_, err := fmt.Fprintln(f.env.Stdout, strings.Join(text, "\n"))
@@ -384,7 +386,7 @@ func (f *finding) show(l *search.Limit) error {
 
 // numbered returns the levels with the numbers of their probes as names.
 func (f *finding) numbered() []outcome.Level {
-	levels := slices.Clone(f.Outcome.Levels)
+	levels := slices.Clone(f.bench.Outcome.Levels)
 	for i := range levels {
 		levels[i].Value = strconv.Itoa(i + 1)
 	}

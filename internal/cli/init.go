@@ -118,7 +118,7 @@ func askServer(ctx context.Context, env *Env, p *plan.Plan) (*serverAbout, error
 	if err != nil {
 		return nil, usage(err)
 	}
-	r, err := run.Open(ctx, asked, run.Env{APIKey: key, KeyFrom: from, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Dial: env.dial()}, run.Hooks{Say: func(string) {}})
+	r, err := run.Open(ctx, asked, run.Env{APIKey: key, KeyFrom: from, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Dial: env.dial()})
 	var bad *run.UsageError
 	var answered *run.AnsweredError
 	switch {

@@ -108,5 +108,4 @@ func (p *progress) control(r *run.Runner) {
 	p.mu.Lock()
 	p.runner = r
 	p.mu.Unlock()
-	r.Hold = p.hold
 }

@@ -25,8 +25,8 @@ import (
 func brief(several, verbose, styled bool) bool { return several && !verbose && !styled }
 
 func (b *benchRun) brief() bool {
-	p := &b.Runner.Asked
-	return brief(len(p.Levels()) > 1 || p.Swept() != "" || len(b.Outer) > 0, p.Verbose, p.Given("report-style"))
+	p := &b.bench.Runner.Asked
+	return brief(len(p.Levels()) > 1 || p.Swept() != "" || len(b.bench.Outer) > 0, p.Verbose, p.Given("report-style"))
 }
 
 // blocks reports whether the block of vllm bench serve precedes the screen of several levels.
@@ -34,16 +34,16 @@ func (b *benchRun) blocks() bool { return b.env.vllm && !b.env.Terminal }
 
 // present prints the results of the run and stores its reports.
 func (b *benchRun) present(r *report.Report) error {
-	err := errors.Join(b.showAll(r), b.WriteFiles(r))
-	if err == nil && !b.Runner.Asked.Verbose {
+	err := errors.Join(b.showAll(r), b.bench.WriteFiles(r))
+	if err == nil && !b.bench.Runner.Asked.Verbose {
 		name := "Full report: "
 		if b.brief() {
 			name = "Full report, with the block of vllm bench serve for each level: "
 		}
-		b.say(name + filepath.Join(b.Keep.Dir(), store.TextFile))
+		b.Message(name + filepath.Join(b.bench.Keep.Dir(), store.TextFile))
 	}
-	if b.answer == nil && b.Runner.Asked.FailIf == "" && b.env.Getenv("CI") == "" { // CI does not act on it
-		b.say(b.env.suggestion("Next, " + b.next()))
+	if b.answer == nil && b.bench.Runner.Asked.FailIf == "" && b.env.Getenv("CI") == "" { // CI does not act on it
+		b.Message(b.env.suggestion("Next, " + b.next()))
 	}
 	return err
 }
@@ -52,23 +52,23 @@ func (b *benchRun) present(r *report.Report) error {
 // unless more levels were planned.
 func (b *benchRun) showAll(r *report.Report) error {
 	b.env.fit(r)
-	levels := b.Outcome.Levels
+	levels := b.bench.Outcome.Levels
 	switch {
 	case b.answer != nil:
 		return b.answer()
-	case len(levels) > 1 && b.Runner.Asked.Given("report-style"):
+	case len(levels) > 1 && b.bench.Runner.Asked.Given("report-style"):
 		return show(b.env.Stdout, "levels", r)
 	case len(levels) > 1:
 		return show(b.env.Stdout, report.Curve, r)
 	case b.brief() && b.blocks():
-		return b.printClosing(report.Closing(&b.Outcome))
+		return b.printClosing(report.Closing(&b.bench.Outcome))
 	case b.brief():
 		if err := b.printLevel(report.TextLevel, &levels[0]); err != nil {
 			return err
 		}
 	}
 	if len(levels) == 1 && b.tall() {
-		text := conclusion.Of(&b.Outcome).Text
+		text := conclusion.Of(&b.bench.Outcome).Text
 		if verdict := string(levels[0].Summary.Verdict.Severity); !strings.HasPrefix(text[0], verdict) {
 			before := map[bool]string{true: ", ", false: ": "}[strings.HasPrefix(text[0], outcome.SimulatedWord)]
 			text[0] = verdict + before + text[0]
@@ -85,7 +85,7 @@ func (b *benchRun) tall() bool {
 		return false
 	}
 	var text strings.Builder
-	err := b.writeLevel(&text, report.TextLevel, &b.Outcome.Levels[0])
+	err := b.writeLevel(&text, report.TextLevel, &b.bench.Outcome.Levels[0])
 	return err == nil && strings.Count(text.String(), "\n") >= b.env.Height()
 }
 
@@ -105,7 +105,7 @@ func (b *benchRun) printLevel(print func(io.Writer, *report.Report, *outcome.Lev
 }
 
 func (b *benchRun) writeLevel(w io.Writer, print func(io.Writer, *report.Report, *outcome.Level) error, l *outcome.Level) error {
-	r := &report.Report{Runs: []outcome.Run{b.Outcome}, Style: b.Runner.Plan.ReportStyle, Brief: !b.Runner.Asked.Verbose}
+	r := &report.Report{Runs: []outcome.Run{b.bench.Outcome}, Style: b.bench.Runner.Plan.ReportStyle, Brief: !b.bench.Runner.Asked.Verbose}
 	b.env.fit(r)
 	return print(w, r, l)
 }
@@ -143,16 +143,16 @@ var whatIsSent = []string{"Request", "Workload", "Dataset", "Conversations", "Tr
 // next suggests the next command after this run, with the same requests: more of them if they are too few for a p99,
 // otherwise a search for the limit.
 func (b *benchRun) next() string {
-	p := &b.Runner.Asked
+	p := &b.bench.Runner.Asked
 	whom := "--base-url " + strings.Join(p.ShownURLs(), " ")
-	if len(b.Outer) > 0 {
+	if len(b.bench.Outer) > 0 {
 		return "start the best setting and find its maximum load: tacho find --base-url http://HOST:PORT" + b.same(whatIsSent...) + b.slo()
 	}
-	if slices.ContainsFunc(b.Outcome.Levels, func(l outcome.Level) bool { return l.Summary.Config.Interrupted }) {
-		return "continue the run: tacho bench --resume " + b.Keep.Dir()
+	if slices.ContainsFunc(b.bench.Outcome.Levels, func(l outcome.Level) bool { return l.Summary.Config.Interrupted }) {
+		return "continue the run: tacho bench --resume " + b.bench.Keep.Dir()
 	}
-	if !slices.ContainsFunc(b.Outcome.Levels, func(l outcome.Level) bool { return l.Summary.Completed > 0 }) {
-		return "fix the cause and repeat the run: tacho bench --plan " + b.Keep.Dir()
+	if !slices.ContainsFunc(b.bench.Outcome.Levels, func(l outcome.Level) bool { return l.Summary.Completed > 0 }) {
+		return "fix the cause and repeat the run: tacho bench --plan " + b.bench.Keep.Dir()
 	}
 	if p.Virtual {
 		whom = "--virtual --sim " + strings.Join(p.Values("sim"), ",")
@@ -172,7 +172,7 @@ const enoughRequests = 100
 
 // short reports whether the run is one level with too few requests for a p99 because of its plan.
 func (b *benchRun) short() bool {
-	p, levels := &b.Runner.Asked, b.Outcome.Levels
+	p, levels := &b.bench.Runner.Asked, b.bench.Outcome.Levels
 	return len(levels) == 1 && levels[0].Summary.Requests < enoughRequests && !p.OwnTimes() && (p.Given("num-prompts") || p.MaxSeconds > 0)
 }
 
@@ -180,7 +180,7 @@ func (b *benchRun) short() bool {
 // suggest.
 func (b *benchRun) slo() string {
 	var limits []string
-	for _, l := range b.Outcome.Levels {
+	for _, l := range b.bench.Outcome.Levels {
 		for _, g := range l.Summary.Config.Goodput {
 			unit := "" // the metric has its own unit
 			if m := metric.Named(g.Metric); m != nil && m.Unit == metric.Millis {
@@ -191,7 +191,7 @@ func (b *benchRun) slo() string {
 			}
 		}
 	}
-	return " --slo '" + cmp.Or(strings.Join(limits, ","), conclusion.Limit(b.Outcome.Levels), "ttft:p99<500ms") + "'"
+	return " --slo '" + cmp.Or(strings.Join(limits, ","), conclusion.Limit(b.bench.Outcome.Levels), "ttft:p99<500ms") + "'"
 }
 
 // limitsOf returns the flags of --goodput.
@@ -208,7 +208,7 @@ func (b *benchRun) same(groups ...string) string { return b.sameBut(nil, groups.
 
 // sameBut returns the same flags except some.
 func (b *benchRun) sameBut(without []string, groups ...string) (flags string) {
-	public := b.Runner.Asked.Public(&redact.Secrets{})
+	public := b.bench.Runner.Asked.Public(&redact.Secrets{})
 	others := slices.Concat(serverFlags, engineFlags, without, []string{"label", "metadata", "request-id-prefix"})
 	if public.Sim != "" {
 		others = append(others, "backend") // implied by --sim

@@ -25,11 +25,12 @@ import (
 // the run and never blocks it: a slow terminal loses frames, and the run loses
 // nothing.
 type progress struct {
-	env   *Env
-	how   string        // one of plan.Progresses, except auto
-	every time.Duration // between two lines
-	board live.State
-	keep  func(snapshot any) // publishes snapshots for other processes; may be nil
+	live.NopObserver // of a run without levels
+	env              *Env
+	how              string        // one of plan.Progresses, except auto
+	every            time.Duration // between two lines
+	board            live.State
+	keep             func(snapshot any) // publishes snapshots for other processes; may be nil
 
 	mu     sync.Mutex
 	count  int           // levels started
@@ -89,18 +90,22 @@ const (
 	keepEvery = 2 // ticks
 )
 
-// ready shows the progress of creating prompts.
-func (p *progress) ready(done, all int) {
-	p.bar(done == all, func() string { return fmt.Sprintf("Preparing prompts %s %d/%d", bar(done, all), done, all) })
+// Message prints a line.
+func (p *progress) Message(text string) {
+	p.clear()
+	_, _ = fmt.Fprintln(p.env.Stderr, text) // errors of stderr are ignored
 }
 
-// fetch shows the progress of a download.
-func (p *progress) fetch(file string, done, all int64) {
+// Progress shows the progress of creating prompts, or of a download.
+func (p *progress) Progress(file string, done, all int64) {
 	p.bar(done == all, func() string {
-		if all <= 0 {
+		switch {
+		case file == "":
+			return fmt.Sprintf("Preparing prompts %s %d/%d", bar(done, all), done, all)
+		case all <= 0:
 			return fmt.Sprintf("Downloading %s %.1f MB", file, float64(done)/1e6)
 		}
-		return fmt.Sprintf("Downloading %s %s %.1f/%.1f MB", file, bar(int(done), int(all)), float64(done)/1e6, float64(all)/1e6)
+		return fmt.Sprintf("Downloading %s %s %.1f/%.1f MB", file, bar(done, all), float64(done)/1e6, float64(all)/1e6)
 	})
 }
 
@@ -126,7 +131,7 @@ func (p *progress) bar(over bool, line func() string) {
 	}
 }
 
-func bar(done, all int) string {
+func bar(done, all int64) string {
 	return "[" + termtext.Pen{ASCII: true}.Bar(float64(done)/float64(max(all, 1)), 20) + "]"
 }
 

@@ -39,7 +39,7 @@ func (b *benchRun) resume(o *benchOptions) error {
 	if o.resume == "" {
 		return nil
 	}
-	kept, err := b.Resume(o.resume, o.resumed)
+	kept, err := b.bench.Resume(o.resume, o.resumed)
 	if err == nil && b.agents != nil && kept.Cluster != "" {
 		b.agents.name, b.agents.goOn = kept.Cluster, true
 	}

@@ -120,30 +120,28 @@ type serverSweep struct {
 // run measures all settings in order. A failed setting does not end the sweep,
 // unless nothing was measured before.
 func (s *serverSweep) run(ctx context.Context) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
 	defer s.free(ctx)
 	var failed error
 	for i, at := range s.command.settings() {
-		err := s.setting(ctx, stop, i, at)
-		if ctx.Err() != nil {
+		err := s.setting(ctx, i, at)
+		if ctx.Err() != nil || errors.As(err, new(bench.DiskFull)) {
 			failed = err
 			break
 		}
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", nameOf(at), err))
-			if s.bench == nil || s.bench.Keep == nil {
+			if s.bench == nil || s.bench.bench.Keep == nil {
 				return failed
 			}
-			s.bench.say(fmt.Sprintf("%s failed, the sweep continues: %v", nameOf(at), err))
+			s.bench.Message(fmt.Sprintf("%s failed, the sweep continues: %v", nameOf(at), err))
 		}
 	}
 	if s.bench == nil {
 		return failed
 	}
 	err := s.bench.conclude(ctx, failed)
-	if len(s.bench.Outcome.Levels) > 1 {
-		err = errors.Join(err, show(s.env.Stdout, report.Pareto, &report.Report{Runs: []outcome.Run{s.bench.Outcome}}))
+	if len(s.bench.bench.Outcome.Levels) > 1 {
+		err = errors.Join(err, show(s.env.Stdout, report.Pareto, &report.Report{Runs: []outcome.Run{s.bench.bench.Outcome}}))
 	}
 	return err
 }
@@ -152,7 +150,7 @@ func (s *serverSweep) run(ctx context.Context) error {
 func (s *serverSweep) free(ctx context.Context) {
 	if s.bench != nil {
 		s.bench.agents.close(s.bench.env.restarts(ctx))
-		s.bench.Unpublish(ctx)
+		s.bench.bench.Unpublish(ctx)
 	}
 }
 
@@ -169,7 +167,7 @@ func nameOf(at outcome.Coordinates) string {
 }
 
 // setting starts the server with one setting, measures it and stops it.
-func (s *serverSweep) setting(ctx context.Context, stop context.CancelCauseFunc, i int, at outcome.Coordinates) error {
+func (s *serverSweep) setting(ctx context.Context, i int, at outcome.Coordinates) error {
 	up, died := context.WithCancelCause(ctx)
 	defer died(nil)
 	s.said = ""
@@ -187,10 +185,10 @@ func (s *serverSweep) setting(ctx context.Context, stop context.CancelCauseFunc,
 	}
 	b := s.bench
 	defer b.disconnect()
-	b.Stop, b.Outer, b.Base = stop, at, len(b.Outcome.Levels)
-	b.Opened = func(dir string) error { return s.server.keep(logName(dir, i)) }
+	b.bench.Outer, b.bench.Base = at, len(b.bench.Outcome.Levels)
+	b.prepared = func() error { return s.server.keep(logName(b.bench.Keep.Dir(), i)) }
 	b.progress.begins(i+1, len(s.command.settings()))
-	err := b.Runner.Run(up, b, b.End)
+	err := b.bench.Run(up)
 	b.progress.stop()
 	return s.why(up, err)
 }
@@ -231,9 +229,9 @@ func (s *serverSweep) end() {
 	}
 	s.said = s.env.secrets.Hide(s.server.tail())
 	s.server.stop()
-	if s.bench != nil && s.bench.Keep != nil {
-		defer func(path string) { _ = sweepLog(path, s.env.secrets) }(logName(s.bench.Keep.Dir(), s.log))
-		_ = s.server.keep(logName(s.bench.Keep.Dir(), s.log)) // fails if the log was moved before
+	if s.bench != nil && s.bench.bench.Keep != nil {
+		defer func(path string) { _ = sweepLog(path, s.env.secrets) }(logName(s.bench.bench.Keep.Dir(), s.log))
+		_ = s.server.keep(logName(s.bench.bench.Keep.Dir(), s.log)) // fails if the log was moved before
 	}
 	s.server.drop()
 	s.server = nil

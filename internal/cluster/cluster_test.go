@@ -22,6 +22,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/cluster"
+	"github.com/tacho-bench/tacho/internal/live"
 	"github.com/tacho-bench/tacho/internal/memnet"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/outcome"
@@ -420,16 +421,25 @@ func (p *pool) execute(ctx context.Context, q plan.Plan, agents run.Agents, see 
 
 func (p *pool) carryOut(ctx context.Context, q plan.Plan, agents run.Agents, see []func(*tacho.Record)) (out result) {
 	env := p.env()
-	env.Agents = agents
-	r, err := run.Open(ctx, q, env, run.Hooks{})
+	env.Agents, env.Observer = agents, levelObserver{each: func(l *outcome.Level) { out.levels = append(out.levels, *l) }}
+	r, err := run.Open(ctx, q, env)
 	if err != nil {
 		out.err = err
 		return out
 	}
 	defer r.Close()
-	out.err = r.Run(ctx, &seen{&out.records, see}, func(l *outcome.Level) { out.levels = append(out.levels, *l) })
+	out.err = r.Run(ctx, &seen{&out.records, see})
 	return out
 }
+
+// A levelObserver calls each after each level.
+type levelObserver struct {
+	live.NopObserver
+	each func(*outcome.Level)
+}
+
+// LevelEnded implements live.Observer.
+func (o levelObserver) LevelEnded(l *outcome.Level) { o.each(l) }
 
 // checkComplete fails the test if records are missing, duplicated or unknown.
 func checkComplete(t *testing.T, out result, got *requestLog, n int) {

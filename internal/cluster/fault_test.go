@@ -213,15 +213,15 @@ func TestAgentDiesBetweenLevels(t *testing.T) {
 		url, got := p.serve(t)
 		twice := planFor(url, func(q *plan.Plan) { q.Repeat = 2 })
 		env := p.env()
-		env.Agents = c
-		r, err := run.Open(t.Context(), twice, env, run.Hooks{})
-		must(t, err)
-		defer r.Close()
 		var out result
-		must(t, r.Run(t.Context(), &seen{records: &out.records}, func(l *outcome.Level) {
+		env.Agents, env.Observer = c, levelObserver{each: func(l *outcome.Level) {
 			k.set(true) // the others see a dead agent
 			out.levels = append(out.levels, *l)
-		}))
+		}}
+		r, err := run.Open(t.Context(), twice, env)
+		must(t, err)
+		defer r.Close()
+		must(t, r.Run(t.Context(), &seen{records: &out.records}))
 		if len(out.levels) != 2 || len(out.records) != 2*twice.NumPrompts || len(got.duplicates) > 0 {
 			t.Fatalf("%d levels with %d records; sent twice: %v", len(out.levels), len(out.records), got.duplicates)
 		}

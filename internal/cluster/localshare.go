@@ -157,7 +157,9 @@ func (a *agent) sendShare(ctx context.Context, w *localShare) (*metric.Client, [
 	a.mu.Unlock()
 	if r == nil {
 		var err error
-		if r, err = run.OpenTask(ctx, t, a.Env(), run.Hooks{Say: a.Say}); err != nil {
+		env := a.Env()
+		env.Observer = live.Messages{To: a.Say}
+		if r, err = run.OpenTask(ctx, t, env); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -72,7 +72,7 @@ func measureOver(ctx context.Context, network dialFunc, url string, l Load) (*Se
 	p.RandomInputLen, p.RandomOutputLen = workload.Fixed(4), workload.Fixed(l.Tokens)
 	var seed uint64 = 1 // the same load every time
 	p.Seed = &seed
-	r, err := run.Open(ctx, p, run.Env{Random: rand.Uint64(), Dial: network}, run.Hooks{})
+	r, err := run.Open(ctx, p, run.Env{Random: rand.Uint64(), Dial: network})
 	if err != nil {
 		return nil, err
 	}

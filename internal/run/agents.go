@@ -78,7 +78,7 @@ func (r *Runner) task(s *level) (*Task, error) {
 	_, closed := s.pacer.(pace.Closed)
 	return &Task{
 		Plan: text, APIKey: r.env.APIKey, Targets: p.BaseURLs(), Index: s.Index, Repeat: s.Repeat, Coordinates: s.Coordinates, Name: s.Name,
-		Draw: s.Draw, Seed: r.Seed, Random: r.env.Random, Trace: r.env.Trace, Users: s.Concurrency, Closed: closed, Watch: r.hooks.Watch, Sample: sampleOf(s.plain),
+		Draw: s.Draw, Seed: r.Seed, Random: r.env.Random, Trace: r.env.Trace, Users: s.Concurrency, Closed: closed, Watch: r.env.Watch, Sample: sampleOf(s.plain),
 	}, nil
 }
 
@@ -136,7 +136,7 @@ type Share struct {
 }
 
 // OpenTask connects to the servers of a task.
-func OpenTask(ctx context.Context, t *Task, env Env, hooks Hooks) (*Runner, error) {
+func OpenTask(ctx context.Context, t *Task, env Env) (*Runner, error) {
 	env.APIKey, env.Random, env.Trace = t.APIKey, t.Random, t.Trace
 	if env.Secrets == nil {
 		env.Secrets = &redact.Secrets{}
@@ -145,8 +145,8 @@ func OpenTask(ctx context.Context, t *Task, env Env, hooks Hooks) (*Runner, erro
 	if err != nil {
 		return nil, err
 	}
-	hooks.Watch = t.Watch
-	r, err := Open(ctx, l.Plan, env, hooks)
+	env.Watch = t.Watch
+	r, err := Open(ctx, l.Plan, env)
 	if err != nil {
 		return nil, err
 	}

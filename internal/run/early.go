@@ -83,8 +83,8 @@ func (r *Runner) early(s *level) {
 // hold waits before a level if the user asked for a pause.
 func (r *Runner) hold(ctx context.Context) (err error) {
 	r.paused = 0
-	if r.Hold != nil {
-		r.paused, err = r.Hold(ctx)
+	if r.env.Hold != nil {
+		r.paused, err = r.env.Hold(ctx)
 	}
 	return err
 }

@@ -17,13 +17,9 @@ import (
 func watchedRun(t *testing.T, p plan.Plan, running func(r *run.Runner, level int)) result {
 	t.Helper()
 	var out result
-	r, err := run.Open(t.Context(), p, run.Env{Dial: network.Dial}, run.Hooks{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+	var r *run.Runner
 	held := 0
-	r.Hold = func(context.Context) (time.Duration, error) {
+	hold := func(context.Context) (time.Duration, error) {
 		held++
 		go running(r, held)
 		if held == 2 {
@@ -32,7 +28,12 @@ func watchedRun(t *testing.T, p plan.Plan, running func(r *run.Runner, level int
 		}
 		return 0, nil
 	}
-	if out.err = r.Run(t.Context(), &out.records, out.take); out.err != nil {
+	r, err := run.Open(t.Context(), p, run.Env{Dial: network.Dial, Hold: hold, Observer: &out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if out.err = r.Run(t.Context(), &out.records); out.err != nil {
 		t.Fatal(out.err)
 	}
 	if r.EndLevel() {

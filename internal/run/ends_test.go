@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/live"
 	"github.com/tacho-bench/tacho/internal/search"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/plan"
@@ -21,7 +22,7 @@ func TestListEndsFarPastTheKnee(t *testing.T) {
 			}
 		}
 		p.KeepGoing = keepGoing
-		c := &course{r: &Runner{setting: &setting{job: &job{Asked: p}}}, left: p.Levels()}
+		c := &course{r: &Runner{setting: &setting{job: &job{Asked: p, env: Env{Observer: live.NopObserver{}}}}}, left: p.Levels()}
 		var ran []int
 		for len(c.left) > 0 {
 			l := c.left[0]

@@ -67,10 +67,8 @@ func (r *Runner) measure(ctx context.Context, s *level, sink tacho.Sink) error {
 	e := &execution{feed: r.live, sink: sink, sum: &metric.Accumulator{Goodput: s.config.Goodput, Stall: s.config.StallMillis}}
 	e.begin = func(epoch time.Time) {
 		out.Epoch, out.Monotonic = epoch, monotonicAt(epoch)
-		if r.hooks.Begin != nil {
-			if began = r.hooks.Begin(out, e.feed); began != nil {
-				cancel()
-			}
+		if began = r.env.Observer.LevelStarted(out, e.feed); began != nil {
+			cancel()
 		}
 	}
 	ending, done := newEnding(r.Enough)

@@ -35,7 +35,7 @@ func (a *nearAgents) Prepare(_ context.Context, t *run.Task) error {
 func (a *nearAgents) Drive(ctx context.Context, d *run.Drive) ([]metric.Agent, []metric.Reason, error) {
 	var runners []*run.Runner
 	for range a.n {
-		r, err := run.OpenTask(ctx, a.task, a.env, run.Hooks{})
+		r, err := run.OpenTask(ctx, a.task, a.env)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tacho-bench/tacho/internal/fakehub"
 	"github.com/tacho-bench/tacho/internal/hub"
+	"github.com/tacho-bench/tacho/internal/live"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/plan"
 	"github.com/tacho-bench/tacho/workload"
@@ -42,7 +43,8 @@ func asked(t *testing.T, env run.Env, change func(*plan.Plan)) (prompts, said []
 		p.DatasetName, p.DatasetPath, p.DisableShuffle, p.NoOversample = "hf", "org/data", true, true
 		change(p)
 	})
-	work, _, err := run.Workload(t.Context(), &p, 1, env, run.Hooks{Say: func(line string) { said = append(said, line) }})
+	env.Observer = live.Messages{To: func(line string) { said = append(said, line) }}
+	work, _, err := run.Workload(t.Context(), &p, 1, env)
 	if err != nil {
 		return nil, said, err
 	}
@@ -161,7 +163,7 @@ func TestNamedSetsOfTheHub(t *testing.T) {
 	make1 := func(change func(*plan.Plan)) workload.Workload {
 		t.Helper()
 		p := planFor("http://127.0.0.1:1", func(p *plan.Plan) { p.DatasetName, p.Backend = "hf", "openai-chat"; change(p) })
-		work, _, err := run.Workload(t.Context(), &p, 1, env, run.Hooks{})
+		work, _, err := run.Workload(t.Context(), &p, 1, env)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,11 +15,11 @@ import (
 	"github.com/tacho-bench/tacho/plan"
 )
 
-// Run measures the levels of the plan in order and calls done for each. Levels
-// in before are skipped. If ctx is canceled, Run reports the finished part of
-// the level and returns ctx's error.
-func (r *Runner) Run(ctx context.Context, sink tacho.Sink, done func(*outcome.Level), before ...outcome.Level) error {
-	c := &course{r: r, sink: sink, done: done}
+// Run measures the levels of the plan in order. Levels in before are skipped. If
+// ctx is canceled, the observer gets the finished part of the level, and Run
+// returns ctx's error.
+func (r *Runner) Run(ctx context.Context, sink tacho.Sink, before ...outcome.Level) error {
+	c := &course{r: r, sink: sink}
 	for i := range before {
 		c.note(&before[i])
 	}
@@ -43,7 +43,6 @@ func (r *Runner) Run(ctx context.Context, sink tacho.Sink, done func(*outcome.Le
 type course struct {
 	r     *Runner
 	sink  tacho.Sink
-	done  func(*outcome.Level)
 	past  []pastLevel
 	left  []plan.Level // remaining levels of a list
 	begun bool         // a level was measured
@@ -86,7 +85,7 @@ func (c *course) measure(ctx context.Context, l plan.Level) error {
 	c.r.judge = nil
 	if out != nil {
 		c.note(out)
-		c.done(out)
+		c.r.env.Observer.LevelEnded(out)
 	}
 	return err
 }

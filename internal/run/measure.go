@@ -57,10 +57,8 @@ func (r *Runner) Measure(ctx context.Context, l plan.Level, sink tacho.Sink) (*o
 		return nil, err
 	}
 	defer stop()
-	if r.hooks.Open != nil {
-		if err := r.hooks.Open(); err != nil {
-			return nil, err
-		}
+	if err := r.env.Observer.LevelPrepared(); err != nil {
+		return nil, err
 	}
 	if err = r.measure(ctx, s, sink); err != nil && s.outcome.Epoch.IsZero() {
 		return nil, err // not started

@@ -17,27 +17,42 @@ func TestMonotonicAtEpoch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		url, _ := serve(t, nil)
 		p := planFor(url, func(p *plan.Plan) { p.NumPrompts = 1000 })
-		const rounding = 1e-6 // s
-		before, began := 0.0, false
-		open := func() error { before = run.MonotonicSeconds(); return nil }
-		begin := func(l *outcome.Level, _ *live.Feed) error {
-			began = true
-			ahead, after := time.Until(l.Epoch), run.MonotonicSeconds()
-			if ahead < 100*time.Millisecond {
-				t.Errorf("the epoch is %v ahead", ahead)
-			}
-			if low, high := before+ahead.Seconds(), after+ahead.Seconds(); l.Monotonic < low-rounding || l.Monotonic > high+rounding {
-				t.Errorf("%v at the epoch, want %v to %v", l.Monotonic, low, high)
-			}
-			return nil
-		}
-		r, err := run.Open(t.Context(), p, run.Env{Random: 42, Dial: network.Dial}, run.Hooks{Open: open, Begin: begin})
+		o := &epochObserver{t: t}
+		r, err := run.Open(t.Context(), p, run.Env{Random: 42, Dial: network.Dial, Observer: o})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		if err := r.Run(t.Context(), &records{}, func(*outcome.Level) {}); err != nil || !began {
-			t.Error(began, err)
+		if err := r.Run(t.Context(), &records{}); err != nil || !o.began {
+			t.Error(o.began, err)
 		}
 	})
+}
+
+// An epochObserver compares the monotonic time of a level with the clock at its epoch.
+type epochObserver struct {
+	live.NopObserver
+	t      *testing.T
+	before float64
+	began  bool
+}
+
+// LevelPrepared implements live.Observer.
+func (o *epochObserver) LevelPrepared() error {
+	o.before = run.MonotonicSeconds()
+	return nil
+}
+
+// LevelStarted implements live.Observer.
+func (o *epochObserver) LevelStarted(l *outcome.Level, _ *live.Feed) error {
+	const rounding = 1e-6 // s
+	o.began = true
+	ahead, after := time.Until(l.Epoch), run.MonotonicSeconds()
+	if ahead < 100*time.Millisecond {
+		o.t.Errorf("the epoch is %v ahead", ahead)
+	}
+	if low, high := o.before+ahead.Seconds(), after+ahead.Seconds(); l.Monotonic < low-rounding || l.Monotonic > high+rounding {
+		o.t.Errorf("%v at the epoch, want %v to %v", l.Monotonic, low, high)
+	}
+	return nil
 }

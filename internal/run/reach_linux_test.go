@@ -142,7 +142,7 @@ func TestPlansReadOnlyPermittedFiles(t *testing.T) {
 			defer cancel()
 			r, err := run.OpenTask(ctx, task, run.Env{
 				Dial: network.Dial, Tokenizers: target.Tokenizers{Home: filepath.Join(private, "home")},
-			}, run.Hooks{})
+			})
 			if err != nil {
 				return
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/live"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/plan"
 	"github.com/tacho-bench/tacho/token"
@@ -157,7 +158,7 @@ func planOf(t *testing.T, words []string) plan.Plan {
 func drawOurs(t *testing.T, words []string) ([]drawn, error) {
 	t.Helper()
 	p := planOf(t, words)
-	work, _, err := run.Workload(t.Context(), &p, 0, run.Env{}, run.Hooks{Say: func(line string) { t.Log(line) }})
+	work, _, err := run.Workload(t.Context(), &p, 0, run.Env{Observer: live.Messages{To: func(line string) { t.Log(line) }}})
 	if err != nil {
 		return nil, err
 	}

@@ -47,22 +47,17 @@ type Env struct {
 	Random uint64                             // seed if the plan has none
 	Trace  uint64                             // random number in the trace ids of requests; 0 sends none
 	Replay func(name string) (*Replay, error) // loads a run for --replay; nil disables it
+	// Serve starts the server of a plan and sets its address in the plan; nil if
+	// the server is running.
+	Serve func(p *plan.Plan, seed uint64) (stop func(), err error)
+	// Hold is called before each level and waits while the user pauses the run.
+	// It returns the time of the pause. May be nil.
+	Hold func(context.Context) (time.Duration, error)
 
 	Tokenizers Tokenizers
-	Agents     Agents // send the load instead of this process; may be nil
-}
-
-// Hooks receive events of a run. All may be nil.
-type Hooks struct {
-	Say   func(line string)                  // message for the user
-	Ready func(done, all int)                // progress of creating prompts
-	Fetch func(file string, done, all int64) // progress of a download in bytes; all is -1 if unknown
-	// Serve starts the simulated server of a plan and sets its address in the
-	// plan.
-	Serve func(p *plan.Plan, seed uint64) (stop func(), err error)
-	Open  func() error                           // before a level starts, if there were no errors
-	Begin func(*outcome.Level, *live.Feed) error // after a level has started
-	Watch bool                                   // a user watches the run: count and time tokens on arrival
+	Agents     Agents        // send the load instead of this process; may be nil
+	Observer   live.Observer // may be nil
+	Watch      bool          // a user watches the run: count and time tokens on arrival
 }
 
 // A job contains the immutable inputs of a run.
@@ -70,7 +65,6 @@ type job struct {
 	Asked plan.Plan // as given, with lists
 	Seed  uint64
 	env   Env
-	hooks Hooks
 }
 
 // A setting is the plan of a level with all open questions resolved: protocol
@@ -82,23 +76,24 @@ type setting struct {
 }
 
 // newJob checks a plan and chooses random values the plan does not set.
-func newJob(p plan.Plan, env Env, hooks Hooks) (*job, error) {
+func newJob(p plan.Plan, env Env) (*job, error) {
+	if env.Observer == nil {
+		env.Observer = live.NopObserver{}
+	}
 	if err := target.Check(&p, nil); err != nil { // bench.Check has reported the detected dataset
 		return nil, &UsageError{Err: err}
 	}
-	timeSweep(&p, hooks.Say)
-	around := targetEnv(&env, &hooks)
+	timeSweep(&p, env.Observer.Message)
+	around := targetEnv(&env)
 	around.Learn(&p)
 	env.Secrets = around.Secrets
 	random := fmt.Sprintf("%08x", uint32(env.Random>>16))
 	p.RequestIDPrefix = strings.ReplaceAll(p.RequestIDPrefix, plan.RandomPlaceholder, random)
-	return &job{Asked: p, Seed: *cmp.Or(p.Seed, &env.Random), env: env, hooks: hooks}, nil
+	return &job{Asked: p, Seed: *cmp.Or(p.Seed, &env.Random), env: env}, nil
 }
 
 func (j *job) say(format string, a ...any) {
-	if j.hooks.Say != nil {
-		j.hooks.Say(j.env.Secrets.Sweep(fmt.Sprintf(format, a...)))
-	}
+	j.env.Observer.Message(j.env.Secrets.Sweep(fmt.Sprintf(format, a...)))
 }
 
 // A Runner measures the levels of a plan.
@@ -107,10 +102,6 @@ type Runner struct {
 	Target *target.Target
 	Level  plan.Level      // current level
 	Enough <-chan struct{} // closed to stop sending; requests in flight finish; may be nil
-
-	// Hold is called before each level and waits while the user pauses the run. It returns
-	// the time of the pause. May be nil.
-	Hold func(context.Context) (time.Duration, error)
 
 	ending     atomic.Pointer[ending]                // of the current level
 	drawn      int                                   // number of the parameter draw of the computed engine; 0 uses the parameters in its file
@@ -133,8 +124,8 @@ func (r *Runner) use(t *target.Target) { r.Target, r.setting = t, &setting{r.job
 
 // Open connects to the servers of the first level and chooses the token
 // counter. No tokens are generated yet.
-func Open(ctx context.Context, p plan.Plan, env Env, hooks Hooks) (*Runner, error) {
-	j, err := newJob(p, env, hooks)
+func Open(ctx context.Context, p plan.Plan, env Env) (*Runner, error) {
+	j, err := newJob(p, env)
 	if err != nil {
 		return nil, err
 	}
@@ -155,14 +146,14 @@ func (r *Runner) open(ctx context.Context, l plan.Level) error {
 	if err := r.takeReplay(&p); err != nil {
 		return err
 	}
-	if r.hooks.Serve != nil {
+	if r.env.Serve != nil {
 		var err error
-		if r.stop, err = r.hooks.Serve(&p, r.Seed); err != nil {
+		if r.stop, err = r.env.Serve(&p, r.Seed); err != nil {
 			return err
 		}
 	}
-	around := targetEnv(&r.env, &r.hooks)
-	if r.hooks.Watch {
+	around := targetEnv(&r.env)
+	if r.env.Watch {
 		around.OnToken = func(n int, first bool, after time.Duration) { r.live.Token(n, first, r.Speed().Stretch(after)) }
 	}
 	t, err := target.Open(ctx, p, r.Seed, around)
@@ -175,17 +166,17 @@ func (r *Runner) open(ctx context.Context, l plan.Level) error {
 }
 
 // targetEnv returns the environment of the target.
-func targetEnv(env *Env, hooks *Hooks) target.Env {
+func targetEnv(env *Env) target.Env {
 	return target.Env{
 		APIKey: env.APIKey, KeyFrom: env.KeyFrom, Secrets: env.Secrets, Proxy: env.Proxy, Dial: env.Dial, Tokenizers: env.Tokenizers,
-		Say: hooks.Say, Ready: hooks.Ready, Fetch: hooks.Fetch,
+		Observer: env.Observer,
 	}
 }
 
 // Workload creates the requests of a plan without a server. It also returns the
 // counter of prompt tokens: the plan's tokenizer, or an estimate.
-func Workload(ctx context.Context, p *plan.Plan, seed uint64, env Env, hooks Hooks) (workload.Workload, token.Counter, error) {
-	return target.Workload(ctx, p, seed, targetEnv(&env, &hooks))
+func Workload(ctx context.Context, p *plan.Plan, seed uint64, env Env) (workload.Workload, token.Counter, error) {
+	return target.Workload(ctx, p, seed, targetEnv(&env))
 }
 
 // Counter returns the counter of prompt tokens.

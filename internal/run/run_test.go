@@ -93,6 +93,7 @@ func (l *records) Close() error              { return nil }
 
 // result contains all output of a run.
 type result struct {
+	live.NopObserver
 	records   records
 	summaries []metric.Summary
 	levels    []outcome.Level
@@ -125,19 +126,20 @@ func execute(ctx context.Context, p plan.Plan, env run.Env) result {
 }
 
 func executeIn(ctx context.Context, p plan.Plan, env run.Env) (out result) {
-	hooks := run.Hooks{
-		Say:   func(s string) { out.said = append(out.said, s) },
-		Begin: func(*outcome.Level, *live.Feed) error { return nil },
-	}
-	if out.runner, out.err = run.Open(ctx, p, env, hooks); out.err != nil {
+	env.Observer = &out
+	if out.runner, out.err = run.Open(ctx, p, env); out.err != nil {
 		return out
 	}
 	defer out.runner.Close()
-	out.err = out.runner.Run(ctx, &out.records, out.take)
+	out.err = out.runner.Run(ctx, &out.records)
 	return out
 }
 
-func (out *result) take(l *outcome.Level) {
+// Message implements live.Observer.
+func (out *result) Message(text string) { out.said = append(out.said, text) }
+
+// LevelEnded implements live.Observer.
+func (out *result) LevelEnded(l *outcome.Level) {
 	out.levels, out.summaries = append(out.levels, *l), append(out.summaries, l.Summary)
 }
 
@@ -390,7 +392,7 @@ func TestInterrupted(t *testing.T) {
 		p := planFor(url, func(p *plan.Plan) { p.NumPrompts, p.MaxConcurrency = 100_000, 4 })
 		n := 0
 		var out result
-		r, err := run.Open(ctx, p, run.Env{Dial: network.Dial}, run.Hooks{})
+		r, err := run.Open(ctx, p, run.Env{Dial: network.Dial, Observer: &out})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -400,7 +402,7 @@ func TestInterrupted(t *testing.T) {
 				cancel()
 			}
 			return nil
-		}), out.take)
+		}))
 		if !errors.Is(err, context.Canceled) || len(out.summaries) != 1 {
 			t.Fatalf("%v, %d summaries", err, len(out.summaries))
 		}
@@ -614,7 +616,7 @@ func TestIgnoreEOSCanBeRefused(t *testing.T) {
 				}
 			}
 		}
-		work, _, err := run.Workload(t.Context(), &p, 1, run.Env{}, run.Hooks{})
+		work, _, err := run.Workload(t.Context(), &p, 1, run.Env{})
 		if err != nil {
 			t.Fatal(err)
 		}

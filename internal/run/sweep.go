@@ -29,9 +29,7 @@ func timeSweep(p *plan.Plan, say func(string)) {
 		return
 	}
 	p.MaxSeconds = SweepSeconds
-	if say != nil {
-		say(fmt.Sprintf("Each level of the sweep takes %d s. Change this with --max-seconds or --num-prompts.", SweepSeconds))
-	}
+	say(fmt.Sprintf("Each level of the sweep takes %d s. Change this with --max-seconds or --num-prompts.", SweepSeconds))
 }
 
 // sweeps runs a sweep for each combination of the lists.

@@ -173,9 +173,7 @@ func (d *download) fetch(ctx context.Context, repo hub.Repo, commit string, want
 			d.say("Downloading %s of dataset %s (file %d of %d).", file, d.name, i+1, len(want))
 		}
 		local, err := d.hub.Fetch(ctx, repo, commit, file, func(done, all int64) {
-			if d.env.Fetch != nil {
-				d.env.Fetch(path.Base(file), done, all)
-			}
+			d.env.Observer.Progress(path.Base(file), done, all)
 		})
 		if errors.Is(err, hub.ErrOffline) && len(out) > 0 {
 			d.say("Using the first %d of %d files of dataset %s, because the others are not in the cache and %v.", i, len(want), d.name, hub.ErrOffline)

@@ -11,6 +11,7 @@ import (
 	"net/url"
 
 	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/live"
 	"github.com/tacho-bench/tacho/internal/redact"
 	"github.com/tacho-bench/tacho/plan"
 	"github.com/tacho-bench/tacho/token"
@@ -26,10 +27,8 @@ type Env struct {
 	Dial    func(ctx context.Context, network, addr string) (net.Conn, error) // nil uses the network
 
 	Tokenizers Tokenizers
-	Say        func(line string)                  // receives messages for the user; may be nil
-	Ready      func(done, all int)                // progress of creating prompts; may be nil
-	Fetch      func(file string, done, all int64) // progress of a download in bytes; may be nil
-	OnToken    backend.OnToken                    // called for each token on arrival; may be nil
+	Observer   live.Observer   // receives messages and progress; may be nil
+	OnToken    backend.OnToken // called for each token on arrival; may be nil
 }
 
 // A setting is a complete plan with its environment. It is immutable.
@@ -40,9 +39,7 @@ type setting struct {
 }
 
 func (s *setting) say(format string, a ...any) {
-	if s.env.Say != nil {
-		s.env.Say(s.env.Secrets.Sweep(fmt.Sprintf(format, a...)))
-	}
+	s.env.Observer.Message(s.env.Secrets.Sweep(fmt.Sprintf(format, a...)))
 }
 
 // A UsageError reports a plan that cannot be executed as written.
@@ -79,6 +76,9 @@ func Open(ctx context.Context, p plan.Plan, seed uint64, env Env) (*Target, erro
 }
 
 func newTarget(s *setting) *Target {
+	if s.env.Observer == nil {
+		s.env.Observer = live.NopObserver{}
+	}
 	t := &Target{setting: s}
 	t.counting = &counting{setting: s, target: t}
 	return t
@@ -129,7 +129,10 @@ func (t *Target) Workload(ctx context.Context, l plan.Level, seed uint64, endles
 // Workload prepares the requests of a plan without a server. It also returns
 // the counter of prompt tokens: the plan's tokenizer, or an estimate.
 func Workload(ctx context.Context, p *plan.Plan, seed uint64, env Env) (workload.Workload, token.Counter, error) {
-	if err := Check(p, env.Say); err != nil {
+	if env.Observer == nil {
+		env.Observer = live.NopObserver{}
+	}
+	if err := Check(p, env.Observer.Message); err != nil {
 		return nil, nil, &UsageError{err}
 	}
 	kind, err := backend.Find(p.Backend)

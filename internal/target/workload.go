@@ -89,7 +89,7 @@ func (f *feed) datasetOptions(p *plan.Plan, kind workload.Kind) workload.Options
 	o, takes := kind.Options(&p.Dataset), f.target.Kind.Takes
 	o.IDs, o.Messages, o.Media, o.Audio = f.target.takesIDs(p, kind), takes.Messages, takes.Media, takes.Audio
 	o.Placeholders = p.Virtual && !f.byPrefix()
-	o.Counter, o.Vocab, o.Progress = f.counting.counter, f.counting.vocabulary(), f.env.Ready
+	o.Counter, o.Vocab, o.Progress = f.counting.counter, f.counting.vocabulary(), f.progress
 	if o.IgnoreEOS = o.IgnoreEOS && f.target.Kind.ExactLength; p.IgnoreEOS != nil {
 		o.IgnoreEOS = *p.IgnoreEOS
 	}
@@ -101,6 +101,9 @@ func (f *feed) datasetOptions(p *plan.Plan, kind workload.Kind) workload.Options
 	}
 	return o
 }
+
+// progress reports the progress of creating prompts.
+func (f *feed) progress(done, all int) { f.env.Observer.Progress("", int64(done), int64(all)) }
 
 // byPrefix reports whether the router reads prompts.
 func (f *feed) byPrefix() bool {

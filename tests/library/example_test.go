@@ -1,4 +1,4 @@
-package bench_test
+package library
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 // Measure a server and print a percentile. The server is a simulated engine in
 // virtual time, so that the example has the same result everywhere. For a real
 // server, set BaseURL instead of Sim and Virtual.
-func ExampleRun() {
+func Example_run() {
 	p := plan.Default()
 	p.Sim, p.Virtual = "vllm-8b-h100", true
 	p.NumPrompts, p.RequestRate, p.Seed = 200, 10, new(uint64(1))
