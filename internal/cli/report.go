@@ -20,13 +20,13 @@ import (
 
 // reportOptions are the flags of report.
 type reportOptions struct {
-	gate                                               gate
+	gate                                                        gate
 	format, style, rows, columns, metrics, percentiles, dialect string
-	level                                              int
-	detailed, verbose, styled                          bool
-	stall, price                                       float64
-	gpus                                               plan.GPUs
-	orders                                             []string
+	level                                                       int
+	detailed, verbose, styled                                   bool
+	stall, price                                                float64
+	gpus                                                        plan.GPUs
+	orders                                                      []string
 }
 
 func newReport(env *Env) *cobra.Command {
