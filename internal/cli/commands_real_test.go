@@ -40,7 +40,8 @@ func TestRealGatesOfActions(t *testing.T) {
 	for _, step := range append([]string{measure}, steps...) {
 		cmd := exec.Command("bash", "-c", step)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "TACHO_BASE_URL=http://"+server, "GITHUB_STEP_SUMMARY="+filepath.Join(dir, "summary.md"))
+		cmd.Env = append(os.Environ(),
+			"TACHO_BASE_URL=http://"+server, "GITHUB_STEP_SUMMARY="+filepath.Join(dir, "summary.md"))
 		out, err := cmd.CombinedOutput()
 		var exit *exec.ExitError
 		if errors.As(err, &exit) && slices.Contains([]int{3, 4, 5}, exit.ExitCode()) {
