@@ -367,17 +367,21 @@ func TestMergedTokensAreShown(t *testing.T) {
 	}
 }
 
-// The report of a burst shows no scheduled rate, because there is no schedule.
-func TestBurstHasNoScheduledRate(t *testing.T) {
+// The report of a burst or a closed loop shows no scheduled rate, because there is no schedule.
+func TestNoScheduledRateWithoutASchedule(t *testing.T) {
+	closed := metric.DefaultConfig()
+	closed.MaxConcurrency = 1
+
 	list := records(40)
 	for _, r := range list {
 		r.Due = 0
 	}
 	for what, test := range map[string]struct {
-		list []*tacho.Record
-		want bool
-	}{"burst": {list, false}, "rate": {records(40), true}} {
-		text := render(t, "text", of(outcome.Level{Summary: summarize(metric.DefaultConfig(), test.list)}))
+		config metric.Config
+		list   []*tacho.Record
+		want   bool
+	}{"burst": {metric.DefaultConfig(), list, false}, "closed loop": {closed, records(40), false}, "rate": {metric.DefaultConfig(), records(40), true}} {
+		text := render(t, "text", of(outcome.Level{Summary: summarize(test.config, test.list)}))
 		if strings.Contains(text, "Request rate scheduled/sent") != test.want {
 			t.Errorf("%s:\n%s", what, text)
 		}

@@ -311,7 +311,8 @@ func (p *printer) schedule(s *metric.Summary) {
 	if d := s.Dist(metric.TTFTContent); d.Stats != nil && d.Stats.Mean != s.Classic(metric.TTFT).Mean {
 		p.fact("TTFT of content p50/p99/max (ms):", spread(s, metric.TTFTContent))
 	}
-	if s.Rate != nil && s.Rate.ScheduledPerS != nil { // nil for a burst
+	closed := s.Config.RequestRate <= 0 && s.LimitBound // the server sets its rate, which is the throughput
+	if s.Rate != nil && s.Rate.ScheduledPerS != nil && !closed {
 		p.detail("Request rate scheduled/sent (req/s):", fixed(s.Rate.ScheduledPerS)+" / "+fixed(s.Rate.AchievedPerS))
 	}
 	if u := s.Unsent(); u.Total() > 0 {
