@@ -137,13 +137,13 @@ nginx:
 
 SHOTS ?= .cache/shots
 
-## shots: screenshots of the page and of tacho ui (list, run, compare, live), 1600 and 390 wide, light and dark, in SHOTS (.cache/shots)
+## shots: screenshots of the page and of tacho ui (list, run, compare, live), 1400 and 390 wide, light and dark, in SHOTS (.cache/shots)
 .PHONY: shots
 shots: build chromium
 	go -C tests/browser build -o $(CURDIR)/bin/shoot ./shoot
 	rm -rf $(SHOTS)/runs
 	bin/tacho bench --sim vllm-405b-mi300x --request-rate 1,2,3,4,6 --goodput ttft:2000 --max-seconds 10 --random-input-len 400 --random-range-ratio 0.8 \
-		--random-output-len 60 --seed 1 --runs-dir $(SHOTS)/runs --disable-tqdm --label sweep >/dev/null
+		--random-output-len 60 --seed 1 --runs-dir $(SHOTS)/runs --disable-tqdm --label sweep >/dev/null || test $$? = 4
 	bin/tacho predict --engine vllm-405b-mi300x --request-rate 1,2,3,4,6 --num-prompts 60 --random-input-len 400 --random-output-len 60 --seed 2 \
 		--runs-dir $(SHOTS)/runs --label computed >/dev/null
 	bin/tacho bench --sim vllm-8b-h100 --num-prompts 1 --random-output-len 20 --runs-dir $(SHOTS)/runs --label one >/dev/null || test $$? = 4
@@ -163,6 +163,15 @@ shots: build chromium
 		bin/tacho bench --sim vllm-405b-mi300x --request-rate 1 --max-seconds 60 --random-input-len 400 --random-output-len 60 --runs-dir $(SHOTS)/runs --label live >/dev/null & \
 		bin/shoot "$$page" $(SHOTS)/ui-live "new Promise((done) => { const see = () => { const it = ui.items.find((it) => it.state === 'running' && ui.live.get(it.id)?.totals?.finished > 5); if (it) { location.hash = 'run=' + it.id; done(); } else setTimeout(see, 100); }; see(); })"; \
 		kill -INT $$!; wait $$! || true
+
+## picture: docs/page.png, the first screen of the page of a run in virtual time
+.PHONY: picture
+picture: build chromium
+	go -C tests/browser build -o $(CURDIR)/bin/shoot ./shoot
+	rm -rf $(SHOTS)/picture
+	bin/tacho predict --engine vllm-8b-h100 --request-rate 5,10,15,20,25,30 --num-prompts 1000 --seed 1 \
+		--goodput ttft:500ms --runs-dir $(SHOTS)/picture >/dev/null
+	bin/shoot $(SHOTS)/picture/*/report.html $(SHOTS)/page && cp $(SHOTS)/page-screen.png docs/page.png
 
 ## shells: install the shells of the completion tests, and groff, if they are missing (Debian; as root)
 .PHONY: shells
@@ -496,6 +505,25 @@ ranks:
 .PHONY: bench
 bench:
 	go test -run '^$$' -bench . -benchtime 1x -timeout 30m ./internal/proof
+
+BENCH_PEERS := .cache/bench-peers
+VLLM_RUST := 0.33.0
+
+## bench-peers: the same load with tacho, vLLM's Rust client, GuideLLM and AIPerf against the simulator's own times; print a table (installs them in .cache: 8 GB; then ten minutes; TIMES=3)
+.PHONY: bench-peers
+bench-peers: build $(BENCH_PEERS)/vllm-rs $(BENCH_PEERS)/guidellm/bin/python $(BENCH_PEERS)/aiperf/bin/python
+	scripts/bench-peers bin/tacho $(BENCH_PEERS) $(TIMES)
+
+# The wheel of vLLM contains the Rust client, which needs nothing else of vLLM.
+$(BENCH_PEERS)/vllm-rs:
+	mkdir -p $(@D)
+	python3 -m pip download -q --no-deps --no-cache-dir vllm==$(VLLM_RUST) -d $(@D)/wheel
+	unzip -p $(@D)/wheel/vllm-*.whl vllm/vllm-rs > $@ && chmod +x $@ && rm -r $(@D)/wheel
+
+# Each tool alone, as its users install it: the table has the size of the installation.
+$(BENCH_PEERS)/%/bin/python:
+	rm -rf $(BENCH_PEERS)/$* && python3 -m venv $(BENCH_PEERS)/$*
+	nice $@ -m pip install -q --no-cache-dir $(filter $*==%,$(AIPERF) $(GUIDELLM)) || { rm -rf $(BENCH_PEERS)/$*; exit 1; }
 
 RUNS ?= 280
 

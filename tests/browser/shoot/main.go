@@ -7,9 +7,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"image"
+	"image/draw"
+	"image/png"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +22,7 @@ import (
 )
 
 var views = map[string]chrome.View{
-	"light": {Width: 1600, Height: 900}, "dark": {Width: 1600, Height: 900, Dark: true},
+	"light": {Width: 1400, Height: 900}, "dark": {Width: 1400, Height: 900, Dark: true},
 	"narrow": {Width: 390, Height: 844}, "narrow-dark": {Width: 390, Height: 844, Dark: true},
 }
 
@@ -77,9 +81,29 @@ func shoot(page, prefix, script string) (err error) {
 		if err := os.WriteFile(fmt.Sprintf("%s-%s.png", prefix, name), picture, 0o600); err != nil {
 			return err
 		}
+		if name == "light" {
+			if err := writeScreen(prefix+"-screen.png", picture, view); err != nil {
+				return err
+			}
+		}
 		if err := p.Close(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// writeScreen writes the upper part of a picture that a view shows without scrolling.
+func writeScreen(path string, picture []byte, v chrome.View) error {
+	whole, err := png.Decode(bytes.NewReader(picture))
+	if err != nil {
+		return err
+	}
+	screen := image.NewRGBA(image.Rect(0, 0, v.Width, v.Height))
+	draw.Draw(screen, screen.Bounds(), whole, image.Point{}, draw.Src)
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join((&png.Encoder{CompressionLevel: png.BestCompression}).Encode(f, screen), f.Close())
 }
