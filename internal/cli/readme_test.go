@@ -12,12 +12,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestReadmeCommands runs every documented command after a $, in a directory
+// TestReadmeCommands runs every command after a $ in the documents, in a directory
 // with the mentioned files: a server, a run, a report. Commands that need the
-// kernel clock are run by TestRealReadmeCommands.
+// kernel clock are run by TestRealReadmeCommands, the README's by TestRealReadme.
 func TestReadmeCommands(t *testing.T) {
 	params := readme(t, false)
-	params.Cmds = map[string]func(*testscript.TestScript, bool, []string){"tacho": tachoInside, "measure": judged("bench"), "serving": serving, "viewing": viewing}
+	params.Cmds = map[string]func(*testscript.TestScript, bool, []string){"tacho": tachoInside, "measure": judged("bench"), "viewing": viewing}
 	params.Setup = inBubble(params.Setup)
 	testscript.RunT(bubbles{t}, params)
 }
@@ -33,7 +33,7 @@ func readme(t *testing.T, process bool) testscript.Params {
 	var script strings.Builder
 	script.WriteString("cd work\n")
 	n := 0
-	for _, doc := range append(pages, "../../README.md") {
+	for _, doc := range pages {
 		b, err := os.ReadFile(doc)
 		if err != nil {
 			t.Fatal(err)
@@ -79,7 +79,7 @@ func TestTutorialBeginsValid(t *testing.T) {
 var consoleLine = regexp.MustCompile(`(?m)^\$ (tacho .*)$`)
 
 // consoleBlocks returns the commands of a document, adapted to the test: it
-// uses the test's server, and endless servers are only started.
+// uses the test's server.
 func consoleBlocks(text string) []string {
 	var out []string
 	for _, m := range consoleLine.FindAllStringSubmatch(text, -1) {
@@ -94,8 +94,6 @@ func consoleBlocks(text string) []string {
 			command = strings.Replace(command, "tacho ui", "viewing", 1)
 		case strings.HasPrefix(command, "tacho selfcheck"):
 			command = strings.Replace(command, "tacho selfcheck", "check", 1)
-		case strings.HasPrefix(command, "tacho sim") && !strings.Contains(command, "--list"):
-			command = "serving " + strings.TrimPrefix(regexp.MustCompile(`--port \d+`).ReplaceAllString(command, "--port 0"), "tacho ")
 		}
 		out = append(out, command)
 	}
@@ -147,11 +145,6 @@ func TestShownCommandsAreTaken(t *testing.T) {
 		Dir: scripts, Setup: func(e *testscript.Env) error { e.Cd = dir; return nil },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"tacho": tachoInside},
 	})
-}
-
-// serving runs a server whose parent has exited.
-func serving(ts *testscript.TestScript, _ bool, args []string) {
-	tachoInside(ts, false, append(args, "--child"))
 }
 
 // furnish creates the files that the documents mention.
