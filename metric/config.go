@@ -20,6 +20,7 @@ type Config struct {
 	NoSteady         bool      `json:"no_steady_state,omitempty"`           // do not report the steady state
 	TablePercentiles []float64 `json:"table_percentiles,omitempty"`         // additional percentiles in the table of levels
 	Goodput          []SLO     `json:"goodput,omitempty"`                   // conditions of a good request; if empty, goodput is not reported
+	SLO              string    `json:"slo,omitempty"`                       // limits on statistics of the level, as ParseSLO reads them
 	Percentiles      []float64 `json:"percentiles"`                         // configured percentiles, 0..100, in display order
 	Metrics          []string  `json:"metrics"`                             // keys of the classic sections to show
 	StallMillis      float64   `json:"stall_ms,omitempty"`                  // longer gaps between tokens are stalls; 0 means DefaultStallMillis
@@ -120,6 +121,11 @@ func (c *Config) Validate() error {
 	for _, slo := range c.Goodput {
 		if err := slo.validate(); err != nil {
 			return err
+		}
+	}
+	if c.SLO != "" {
+		if _, err := ParseSLO(c.SLO); err != nil {
+			return fmt.Errorf("SLO: %w", err)
 		}
 	}
 	if !(c.StallMillis >= 0 && c.StallMillis <= maxMillis) {

@@ -228,7 +228,13 @@ func ParseConditions(text string) ([]Condition, error) {
 	return out, nil
 }
 
+// SLOGate is the condition that a level misses its SLO.
+const SLOGate = "slo"
+
 func parseCondition(part string) (Condition, error) {
+	if strings.EqualFold(part, SLOGate) {
+		return Condition{Quantity: Quantity{Name: SLOGate, of: func(*Summary) *float64 { return nil }}, Text: SLOGate}, nil
+	}
 	at := strings.IndexAny(part, "<>")
 	if at < 0 {
 		return Condition{}, errors.New("< or > is missing: use a comparison such as ttft.p99<200ms")

@@ -158,6 +158,17 @@ func (p *Plan) Config(l Level) (metric.Config, error) {
 		}
 		c.Goodput = append(c.Goodput, slos...)
 	}
+	if c.SLO = p.SLO; p.SLO != "" {
+		goals, err := metric.ParseSLO(p.SLO)
+		if err != nil {
+			return c, fmt.Errorf("--slo: %w", err)
+		}
+		for _, g := range goals {
+			if g.P > 0 && g.P != 50 && g.P != 90 && g.P != 95 && !slices.Contains(c.Percentiles, g.P) {
+				c.Percentiles = append(c.Percentiles, g.P)
+			}
+		}
+	}
 	return c, c.Validate()
 }
 

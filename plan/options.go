@@ -191,6 +191,13 @@ func (o *Option) markGiven() {
 	}
 }
 
+// TakeSLO removes --slo from the plan and returns it, for commands that judge levels themselves.
+func (p *Plan) TakeSLO() string {
+	slo := p.SLO
+	p.SLO, p.given = "", slices.DeleteFunc(slices.Clone(p.given), func(name string) bool { return name == "slo" })
+	return slo
+}
+
 // Text formats the value, or the list of values, for Set. The result is empty
 // if there is no value or if the option was repeated.
 func (o *Option) Text() string {

@@ -144,7 +144,8 @@ type Results struct {
 	NoSteadyState     bool     `flag:"no-steady-state" list:"no" help:"+ do not detect the steady state"`
 	SweepPercentiles  string   `flag:"sweep-summary-percentiles" help:"+ additional percentiles of TTFT, TPOT and E2EL in the table of levels, such as 90,95"`
 	Goodput           []string `flag:"goodput" help:"SLO per request, as ttft:500ms tpot:50ms e2el:10s, for any metric of tacho metrics (without a unit: milliseconds, or the unit of the metric); itl.p99:50ms limits a percentile of the gaps of a request, itl:50ms each gap"`
-	FailIf            string   `flag:"fail-if" help:"+ conditions for exit code 3, as ttft.p99>200ms,failures>1%,unsent>0%,verdict>valid"`
+	SLO               string   `flag:"slo" list:"no" help:"+ SLO, as ttft:p99<500ms,tpot:p95<50ms,error<0.1%: table, conclusion, page and --fail-if slo judge each level by it"`
+	FailIf            string   `flag:"fail-if" help:"+ conditions for exit code 3, as ttft.p99>200ms,failures>1%,unsent>0%,verdict>valid, or slo for a level that misses --slo"`
 	AllowUnjudged     bool     `flag:"allow-unjudged" list:"no" help:"+ pass conditions of --fail-if with too little data; otherwise exit with code 5"`
 	JUnit             string   `flag:"junit" list:"no" help:"+ JUnit XML file for the results of --fail-if"`
 	StallThreshold    float64  `flag:"stall-threshold" default:"1000" help:"+ gap between tokens counted as a stall, in milliseconds"`

@@ -454,6 +454,11 @@ func hasGoodput(run outcome.Run) bool {
 	return slices.ContainsFunc(run.Levels, func(l outcome.Level) bool { return len(l.Summary.Config.Goodput) > 0 })
 }
 
+// hasSLO reports whether the run sets an SLO for its levels.
+func hasSLO(run outcome.Run) bool {
+	return slices.ContainsFunc(run.Levels, func(l outcome.Level) bool { return l.Summary.Config.SLO != "" })
+}
+
 // percentileColumns are the extra percentiles requested for the table of levels.
 func percentileColumns(runs []outcome.Run) (out []source[levelRow]) {
 	var all []float64
@@ -521,6 +526,14 @@ func summaryTable(runs []outcome.Run) table {
 		mean(metric.TPOT), percentileColumn(metric.TPOT, 99), percentileColumn(metric.E2EL, 99),
 	)
 	sources = append(sources, percentileColumns(runs)...)
+	if slices.ContainsFunc(runs, hasSLO) {
+		sources = append(sources, textColumn("SLO", func(p levelRow) string {
+			if p.level.Summary.Config.SLO == "" {
+				return ""
+			}
+			return string(p.level.Summary.Standing())
+		}))
+	}
 	sources = append(sources,
 		textColumn("verdict", func(p levelRow) string { return string(p.level.Summary.Verdict.Severity) }),
 	)

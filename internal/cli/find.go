@@ -27,9 +27,9 @@ import (
 
 // findFlags are the flags of find besides those of bench.
 type findFlags struct {
-	slo, kind, within string
-	from, to          float64
-	budget            time.Duration
+	kind, within string
+	from, to     float64
+	budget       time.Duration
 	planFlags
 }
 
@@ -80,7 +80,6 @@ rejected, because each probe ends when its result is certain.`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&f.slo, "slo", "", "SLO to meet, as ttft:p99<500ms,tpot:p95<50ms,error<0.1%")
 	fs.StringVar(&f.kind, "find", string(search.Rate), "load to find: rate (requests per second), concurrency (requests in flight) or users (concurrent sessions with think time)")
 	fs.Float64Var(&f.from, "from", 0, "initial load (default: concurrency 1)")
 	fs.Float64Var(&f.to, "to", 0, "maximum load (default: unlimited)")
@@ -88,6 +87,7 @@ rejected, because each probe ends when its result is certain.`,
 	fs.DurationVar(&f.budget, "budget", 0, "maximum time for all probes, such as 5m; --dry-run prints the usual time (default: the time of 6,500 requests at the limit, or three times that without a result)")
 	f.bind(fs, "print the plan without sending requests")
 	bind(fs, &p)
+	fs.Lookup("slo").Usage = "SLO to meet, as ttft:p99<500ms,tpot:p95<50ms,error<0.1%"
 	fs.Lookup("max-concurrency").Usage = "maximum requests in flight"
 	size := fs.Lookup("num-prompts")
 	size.Usage, size.DefValue = "maximum requests per probe (default: as many as the SLO needs)", ""
@@ -96,7 +96,8 @@ rejected, because each probe ends when its result is certain.`,
 
 // run checks the flags and searches for the limit.
 func (f *findFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
-	s, err := f.search(&p)
+	slo := p.TakeSLO()
+	s, err := f.search(&p, slo)
 	if err != nil {
 		return usage(err)
 	}
@@ -105,7 +106,7 @@ func (f *findFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
 		if estimate != "" {
 			_, _ = fmt.Fprintln(env.Stderr, estimate) // informational
 		}
-		_, _ = fmt.Fprintf(env.Stderr, "Would search for the maximum %s that meets %s, within %s, with these options:\n", f.kind, f.slo, f.within) // informational
+		_, _ = fmt.Fprintf(env.Stderr, "Would search for the maximum %s that meets %s, within %s, with these options:\n", f.kind, slo, f.within) // informational
 		return dryRun(env, p)
 	}
 	return measure(ctx, env, p, nil, func(ctx context.Context, b *benchRun) error {
@@ -120,8 +121,8 @@ func (f *findFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
 
 // search returns the search for the flags. It removes the load from the plan
 // and adds the SLO per request.
-func (f *findFlags) search(p *plan.Plan) (*search.Search, error) {
-	goals, err := search.ParseSLO(f.slo)
+func (f *findFlags) search(p *plan.Plan, slo string) (*search.Search, error) {
+	goals, err := search.ParseSLO(slo)
 	if err != nil {
 		return nil, fmt.Errorf("--slo: %w", err)
 	}

@@ -20,13 +20,13 @@ import (
 
 // reportOptions are the flags of report.
 type reportOptions struct {
-	gate                                                        gate
-	format, style, rows, columns, metrics, percentiles, dialect string
-	level                                                       int
-	detailed, verbose, styled                                   bool
-	stall, price                                                float64
-	gpus                                                        plan.GPUs
-	orders                                                      []string
+	gate                                                             gate
+	format, style, rows, columns, slo, metrics, percentiles, dialect string
+	level                                                            int
+	detailed, verbose, styled                                        bool
+	stall, price                                                     float64
+	gpus                                                             plan.GPUs
+	orders                                                           []string
 }
 
 func newReport(env *Env) *cobra.Command {
@@ -69,6 +69,7 @@ Benchmark Result" family is printed byte for byte, or as JSON or CSV.`,
 	cmd.Flags().Float64Var(&o.price, "gpu-price", 0, "price per GPU hour, for the cost per million tokens")
 	cmd.Flags().TextVar(&o.gpus, "gpus", plan.GPUs{}, "GPUs of the server, such as 8xMI300X, if the run does not contain them")
 	cmd.Flags().StringVar(&o.dialect, "dialect", "", "print the report of another tool for the same requests: "+dialectNames())
+	cmd.Flags().StringVar(&o.slo, "slo", "", "SLO of each level instead of the run's, as ttft:p99<500ms,error<0.1%")
 	cmd.Flags().StringVar(&o.gate.conditions, "fail-if", "", "conditions for exit code 3, as ttft.p99>200ms,failures>1%,verdict>valid")
 	o.gate.flags(cmd.Flags())
 	return cmd
@@ -259,6 +260,7 @@ func (o *reportOptions) checkTables() error {
 // change overrides the settings of the run with the given options.
 func (o *reportOptions) change(c *metric.Config) error {
 	c.StallMillis, c.GPUPrice, c.GPUs = cmp.Or(o.stall, c.StallMillis), cmp.Or(o.price, c.GPUPrice), cmp.Or(float64(o.gpus.Count()), c.GPUs)
+	c.SLO = cmp.Or(o.slo, c.SLO)
 	if o.metrics != "" {
 		c.Metrics = strings.Split(o.metrics, ",")
 	}

@@ -269,6 +269,27 @@ func TestGateOfARun(t *testing.T) {
 	}
 }
 
+// The condition slo fails if a level misses the SLO of its run.
+func TestGateOfAnSLO(t *testing.T) {
+	for slo, want := range map[string]string{
+		"":                         "NOT JUDGED slo: the run has no SLO: use --slo with bench, as --slo 'ttft:p99<500ms'",
+		"ttft:mean<200ms":          "PASSED ttft:mean<200ms: ttft.mean is 150.00 ms",
+		"ttft:mean<100ms":          "FAILED ttft:mean<100ms: ttft.mean is 150.00 ms",
+		"tpot:p99<1ms":             "NOT JUDGED tpot:p99<1ms: the run has no tpot.p99",
+		"error<1%,ttft:mean<200ms": "FAILED error<1%: failures is 10.00 %|FAILED ttft:mean<200ms: 10 of 100 requests failed",
+	} {
+		l := told(4, 0, 90, 150)
+		if strings.HasPrefix(slo, "error") {
+			l.Summary.Failed, l.Summary.Requests = 10, 100
+		}
+		l.Summary.Config.SLO = slo
+		found, err := compare.Judge(&outcome.Run{Levels: []outcome.Level{l}}, conditions(t, "slo"))
+		if got := states(found); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", slo, got, err, want)
+		}
+	}
+}
+
 // An INVALID level, or a percentile of too few requests, does not pass a gate.
 func TestGateWithoutEvidence(t *testing.T) {
 	run := virtual(t, &trials[1], 1, 1)

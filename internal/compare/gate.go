@@ -48,6 +48,14 @@ func Judge(run *outcome.Run, conditions []metric.Condition) ([]Finding, error) {
 	}
 	var out []Finding
 	for _, c := range conditions {
+		if c.Name == metric.SLOGate {
+			found, err := judgeSLO(run, &c)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, found...)
+			continue
+		}
 		if len(run.Levels) == 0 {
 			out = append(out, unjudged("", &c, "nothing was measured"))
 		}
@@ -63,6 +71,35 @@ func Judge(run *outcome.Run, conditions []metric.Condition) ([]Finding, error) {
 				continue
 			}
 			out = append(out, absolute(name, "", &c, v, l))
+		}
+	}
+	return out, nil
+}
+
+// judgeSLO checks each level against its SLO.
+func judgeSLO(run *outcome.Run, c *metric.Condition) (out []Finding, err error) {
+	for i := range run.Levels {
+		l := &run.Levels[i]
+		name := where(placeName(l), len(run.Levels))
+		goals := l.Summary.Config.Goals()
+		if len(goals) == 0 {
+			out = append(out, unjudged(name, c, "the run has no SLO: use --slo with bench, as --slo 'ttft:p99<500ms'"))
+		}
+		for _, g := range goals {
+			missed := g.Negated()
+			v, known, err := levelValue(l, g.Quantity)
+			if err != nil {
+				return nil, err
+			}
+			if !known {
+				out = append(out, unjudged(name, &g, "the run has no "+g.Name))
+				continue
+			}
+			f := absolute(name, "", &missed, v, l)
+			if f.State == Passed && g.Standing(&l.Summary) == metric.Missed { // more requests failed than the percentile leaves out
+				f = Finding{Failed, name + g.Text, fmt.Sprintf("%s%s: %d of %d requests failed", name, g.Text, l.Summary.Failed, l.Summary.Ended())}
+			}
+			out = append(out, f)
 		}
 	}
 	return out, nil

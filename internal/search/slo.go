@@ -1,7 +1,6 @@
 package search
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -34,7 +33,7 @@ const impliedFailures = 0.01
 // An SLO with a mean always gets a goal on failures, because a failed request has no
 // latency and would flatter the mean.
 func ParseSLO(text string) ([]Goal, error) {
-	conditions, err := metric.ParseConditions(text)
+	conditions, err := metric.ParseSLO(text)
 	if err != nil {
 		return nil, err
 	}
@@ -56,23 +55,10 @@ func ParseSLO(text string) ([]Goal, error) {
 // goalOf converts a condition to a goal.
 func goalOf(c metric.Condition) (Goal, error) {
 	switch {
-	case c.Relative:
-		return Goal{}, errors.New("a goal cannot be relative to another run: write ttft:p99<500ms")
-	case !(c.Limit > 0):
-		return Goal{}, errors.New("its limit must be above 0")
 	case c.Limit > maxLimit:
 		return Goal{}, fmt.Errorf("its limit must be at most %g, because a search needs a load that misses it", float64(maxLimit))
-	case c.Name == "failures":
-		if c.Above || c.Limit >= 100 {
-			return Goal{}, errors.New("write it as error<0.1%")
-		}
+	case c.Name == metric.FailureShare:
 		return failures(c.Limit / 100), nil
-	case c.Metric == nil:
-		return Goal{}, fmt.Errorf("%s is one number for a level, and no request keeps or misses it: write limits on metrics, as ttft:p99<500ms, and error<0.1%%", c.Name)
-	case c.Above && c.Better < 0:
-		return Goal{}, errors.New("less is better there: write < in place of >")
-	case !c.Above && c.Better > 0:
-		return Goal{}, errors.New("more is better there: write > in place of <")
 	}
 	g := Goal{Metric: c.Metric, Limit: c.Limit, Floor: c.Above, words: c.Title, bound: "< " + withUnit(c.Metric, c.Limit)}
 	if c.Above {

@@ -2,6 +2,8 @@ package conclusion
 
 import (
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/tacho-bench/tacho/metric"
 )
@@ -18,6 +20,9 @@ const maxFailedShare = 1 - goodShare
 // there are no tokens. breaks returns nil if no metric is known.
 func (k *climb) breaks(i int) *Break {
 	s := k.at(i)
+	if s.Config.SLO != "" {
+		return goalBreak(s)
+	}
 	var worst *Break
 	for _, slo := range s.Config.Goodput {
 		b := tailBreak(metric.Named(slo.Metric), s)
@@ -37,6 +42,19 @@ func (k *climb) breaks(i int) *Break {
 		return worst
 	}
 	return latencyBreak(s)
+}
+
+// goalBreak returns the first goal that a level misses, or else its first goal.
+func goalBreak(s *metric.Summary) *Break {
+	goals := s.Config.Goals()
+	g := &goals[max(slices.IndexFunc(goals, func(g metric.Condition) bool { return g.Standing(s) == metric.Missed }), 0)]
+	v, known := g.Of(s)
+	beyond := g.Negated()
+	if failed := float64(s.Failed) / float64(max(s.Ended(), 1)); g.Metric == nil || !known || g.Standing(s) == metric.Missed && !beyond.Holds(v) {
+		return &Break{Metric: failureMetric, Statistic: "share", Value: failed}
+	}
+	_, statistic, _ := strings.Cut(g.Name, ".")
+	return &Break{Metric: g.Metric.Name, Statistic: statistic, Value: v, Unit: string(g.Unit), Limit: g.Limit}
 }
 
 // latencyBreak returns the tail of TTFT, or of E2EL if there are no tokens. It returns nil if neither is known.
@@ -81,7 +99,7 @@ func (k *climb) untried(n int) string {
 func (k *climb) unusableAbove(i int) bool {
 	for j := range k.all {
 		l := &k.all[j]
-		unusable := l.Summary.Verdict.Severity == metric.Invalid || !k.hasSLO() && !l.HasRate()
+		unusable := l.Summary.Verdict.Severity == metric.Invalid || !supports(l)
 		if flags := l.Flags(); unusable && len(flags) == 1 && flags[0].Name == k.option {
 			if v, number := flags[0].Number(); number && v > k.load[i] && !math.IsInf(v, 0) {
 				return true

@@ -25,7 +25,7 @@ type climb struct {
 func climbOf(levels []outcome.Level, origin []int) *climb {
 	k := &climb{}
 	for i := range levels {
-		if l := &levels[i]; len(l.Summary.Config.Goodput) > 0 || l.HasRate() {
+		if l := &levels[i]; supports(l) {
 			k.levels, k.origin = append(k.levels, levels[i]), append(k.origin, origin[i])
 		}
 	}
@@ -33,6 +33,18 @@ func climbOf(levels []outcome.Level, origin []int) *climb {
 		return nil
 	}
 	return k
+}
+
+// supports reports whether a level supports a conclusion: it can be judged by its SLO, or it has a throughput.
+func supports(l *outcome.Level) bool {
+	s := &l.Summary
+	switch {
+	case s.Config.SLO != "":
+		return s.Standing() != metric.NotJudged
+	case s.Config.HasSLO():
+		return true
+	}
+	return l.HasRate()
 }
 
 func (k *climb) at(i int) *metric.Summary { return &k.levels[k.places[i]].Summary }
@@ -65,10 +77,16 @@ func (k *climb) keptUp() int {
 // goodShare is the share of requests within the SLO from which a level holds the SLO.
 const goodShare = 0.99
 
-// keptSLO returns the number of levels, from the lowest, within the SLO of each request.
+// keptSLO returns the number of levels, from the lowest, within the SLO.
 func (k *climb) keptSLO() int {
 	for i := range k.places {
 		s := k.at(i)
+		if s.Config.SLO != "" {
+			if s.Standing() == metric.Missed {
+				return i
+			}
+			continue
+		}
 		if s.Throughput.GoodPerS == nil || *s.Throughput.GoodPerS*s.DurationS < goodShare*float64(s.Ended()) {
 			return i
 		}
@@ -76,8 +94,8 @@ func (k *climb) keptSLO() int {
 	return len(k.places)
 }
 
-// hasSLO reports whether the run sets an SLO for its requests.
-func (k *climb) hasSLO() bool { return len(k.at(0).Config.Goodput) > 0 }
+// hasSLO reports whether the run sets an SLO.
+func (k *climb) hasSLO() bool { return k.at(0).Config.HasSLO() }
 
 // kept returns the number of levels, from the lowest, within the SLO. Without an SLO it
 // counts the levels at which the server keeps up.
@@ -159,6 +177,9 @@ func (k *climb) facts(i int) string {
 // slo describes the SLO of the run for the first n levels, or is empty if there is none.
 func (k *climb) slo(n int) string {
 	slos := k.at(0).Config.Goodput
+	if k.at(0).Config.SLO != "" {
+		return goalWords(k.at(max(n-1, 0)))
+	}
 	if len(slos) == 0 {
 		return ""
 	}
@@ -212,6 +233,19 @@ func roundUp(v float64) float64 {
 		}
 	}
 	return 10 * tens
+}
+
+// goalWords names the SLO of a level, and a percentile for which the level has too few requests.
+func goalWords(s *metric.Summary) string {
+	var out []string
+	for _, g := range s.Config.Goals() {
+		text := g.Goal()
+		if g.TooFew(s) != "" {
+			text += fmt.Sprintf(" (of only %s)", plural(s.Ended(), "request"))
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, ", ")
 }
 
 func sloWords(slos []metric.SLO) string {
@@ -275,7 +309,7 @@ func Mark(levels []outcome.Level) (place int, name string) {
 	if c.Held == nil {
 		return -1, ""
 	}
-	if len(levels[c.Held.Level].Summary.Config.Goodput) > 0 {
+	if levels[c.Held.Level].Summary.Config.HasSLO() {
 		return c.Held.Level, "SLO"
 	}
 	return c.Held.Level, "knee"

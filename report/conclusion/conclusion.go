@@ -133,7 +133,7 @@ func ofLevels(levels []outcome.Level) Conclusion {
 	} else {
 		best := mostServed(usable)
 		first = usable[best : best+1]
-		c.Text = serves(usable, best, len(levels))
+		c.Text = append(serves(usable, best, len(levels)), standing(&usable[best].Summary)...)
 		if l := &usable[best]; l.Summary.Completed > 0 {
 			c.Evidence = evidence(&l.Summary)
 			c.best = loadServed(origin[best], named(l), &l.Summary)

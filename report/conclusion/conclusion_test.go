@@ -206,3 +206,28 @@ func TestWordsBeforeTheSentence(t *testing.T) {
 		}
 	}
 }
+
+// An SLO of the level is judged by its statistics, also for one level.
+func TestSLOOfLevels(t *testing.T) {
+	var run outcome.Run
+	for i, ttft := range []float64{100, 200, 400} {
+		l := tried{users: 1 << i, n: 200, served: 10 * float64(i+1), ttft: ttft, verdict: metric.Valid}.level()
+		l.Summary.Config.SLO = "ttft:p99<250ms"
+		run.Levels = append(run.Levels, l)
+	}
+	c := conclusion.Of(&run)
+	want := "Holds TTFT p99 < 250 ms up to concurrency 2 (20 req/s, 400 tok/s); above that TTFT p99 is 400 ms at concurrency 4."
+	if c.Text[0] != want || c.Goal != "TTFT p99 < 250 ms" || c.Held.Level != 1 || c.Breaks.Limit != 250 {
+		t.Errorf("%+v", c)
+	}
+	for i, want := range map[int]string{0: "Meets TTFT p99 < 250 ms.", 2: "Misses TTFT p99 < 250 ms: TTFT p99 is 400 ms."} {
+		if text := conclusion.OfLevels(run.Levels[i : i+1]).Text; text[len(text)-1] != want {
+			t.Errorf("%q, want %q", text, want)
+		}
+	}
+	s := &run.Levels[0].Summary
+	s.Requests, s.Completed, s.Failed = 200, 190, 10
+	if text := conclusion.Of(&run).Text; !strings.Contains(strings.Join(text, " "), "Misses TTFT p99 < 250 ms even at concurrency 1; 5 % of the requests fail.") {
+		t.Errorf("%q", text)
+	}
+}

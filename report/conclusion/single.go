@@ -73,6 +73,25 @@ func serves(levels []outcome.Level, best, all int) []string {
 	return []string{text + " requests/s" + prefixed(", ", tokens) + repeats + where + latency(alike...) + "."}
 }
 
+// standing is the sentence on the SLO of a level, if the level has one.
+func standing(s *metric.Summary) []string {
+	if s.Config.SLO == "" || s.Completed == 0 {
+		return nil
+	}
+	goal := goalWords(s)
+	switch s.Standing() {
+	case metric.Met:
+		return []string{"Meets " + goal + "."}
+	case metric.Missed:
+		b := goalBreak(s)
+		if b.Metric == failureMetric {
+			return []string{fmt.Sprintf("Misses %s: %.3g %% of the requests failed.", goal, 100*b.Value)}
+		}
+		return []string{fmt.Sprintf("Misses %s: %s %s is %s.", goal, strings.ToUpper(b.Metric), b.Statistic, inUnit(b.Value, b.Unit))}
+	}
+	return []string{"Whether it meets " + goal + " is not judged."}
+}
+
 // keepsUp reports whether the server keeps up with the rate of levels[one] in all its repeats.
 func keepsUp(levels []outcome.Level, one int) bool {
 	return !slices.ContainsFunc(repeatsOf(levels, one), func(l *outcome.Level) bool {

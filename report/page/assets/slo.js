@@ -16,6 +16,7 @@ const ownValue = (l) => l[own.metric]?.all.get(own.p) ?? null;
 function ownState(l) {
   if (!own) return null;
   if (isOff(l, own.metric)) return 'INVALID';
+  if (l.s.failed > (1 - own.p / 100 + 1e-9) * (l.s.completed + l.s.failed)) return 'missed'; // a failed request is infinitely slow
   return ownValue(l) == null ? 'not measured' : ownValue(l) <= own.limit ? 'met' : 'missed';
 }
 const ownLoad = (l) => { const option = loadOption([l.run]); return l.coords.get(option) === 'inf' ? Infinity : valueOf(l, option); };
@@ -37,7 +38,7 @@ function ownSentence({ one, judged, missed, ordered, held, met, above, invalid }
   if (!judged.length) return `${begin}no level can be judged.${excluded}`;
   if (!ordered) return `${begin}met at ${namesOf(met) || 'no level'}${missed ? `, missed at ${namesOf(judged.filter((l) => ownState(l) === 'missed'))}` : ''}.${excluded}`;
   if (!missed) return `${begin}no limit found, because all measured loads meet it; the highest is ${load(held)}.${excluded}`;
-  const miss = `${own.metric.toUpperCase()} p${own.p} is ${time(ownValue(missed))} at ${esc(nameOf(missed))}.`;
+  const slow = ownValue(missed) > own.limit, miss = slow ? `${own.metric.toUpperCase()} p${own.p} is ${time(ownValue(missed))} at ${esc(nameOf(missed))}.` : `${percent(missed.s.failed / (missed.s.completed + missed.s.failed))} of the requests failed at ${esc(nameOf(missed))}.`;
   const later = above.length ? ` Met again at ${namesOf(above)}, which does not count because a lower load misses it.` : '';
   return `${begin}${held ? `up to ${load(held)}. ` : 'no measured load meets it; '}${miss}${later}${excluded}`;
 }
@@ -54,7 +55,7 @@ function ownMarks(s, chart) {
 /* The form. Its first values are the SLO of the run, which is not in force until the reader changes or shows it. */
 const limitFor = (k) => limitsOfRun(RUNS[0]).find((o) => o.metric === k)?.limit_ms ?? '';
 const firstMetric = () => limitsOfRun(RUNS[0]).map((o) => o.metric).find((k) => sloMetrics().includes(k)) || sloMetrics()[0];
-const tailOf = (ps) => (ps.includes(99) ? 99 : ps.at(-1));
+const tailOf = (ps) => { const wanted = goalsOfRun(RUNS[0])[0]?.p ?? 99; return ps.includes(wanted) ? wanted : ps.at(-1); };
 let formOf = ''; // the options of the form
 function sloForm() {
   const form = $('slo');
@@ -80,9 +81,13 @@ function readForm(changed) {
   choose(oneSLO(metric, ps.includes(p) ? p : tailOf(ps), +at.value));
 }
 function choose(slo) { own = slo; drawSweep(); setLink(); }
-const SLO_LINK = /^(ttft|tpot|itl|e2el):p([\d.]+)<=?([\d.]+)(ms|s)$/; // the syntax of tacho find
+const SLO_LINK = /^(ttft|tpot|itl|e2el)[:.]p([\d.]+)<=?([\d.]+)(ms|s)$/; // the syntax of tacho find
+function goalOf(text) {
+  const [, metric, p, limit, unit] = SLO_LINK.exec(text) || [];
+  return metric ? { metric, p: +p, limit: limit * (unit === 's' ? 1000 : 1) } : null;
+}
 const sloLink = () => (own ? [`slo=${encodeURIComponent(`${own.metric}:p${own.p}<${own.limit}ms`)}`] : []);
 function sloOfLink(text) {
-  const [, metric, p, limit, unit] = SLO_LINK.exec(text || '') || [];
-  return metric && canChoose() ? oneSLO(metric, +p, limit * (unit === 's' ? 1000 : 1)) : null;
+  const goal = goalOf(text || '');
+  return goal && canChoose() ? oneSLO(goal.metric, goal.p, goal.limit) : null;
 }

@@ -61,7 +61,7 @@ const between = (pair) => pair.map(num).join(' – ');
 function markOf(s, chart) {
   const { levels, conclusion: { held, missed } } = first(), a = levels[held?.level], b = levels[missed?.level];
   if (!a || several() || s.get(a) == null) return '';
-  const at = s.x(s.get(a)), [p, q] = [at, b && s.get(b) != null ? s.x(s.get(b)) : at].sort((m, n) => m - n), name = a.s.config.goodput?.length ? 'SLO' : 'knee', label = isHero(chart) ? `recommended: ${held.name}` : name, half = 3.2 * label.length;
+  const at = s.x(s.get(a)), [p, q] = [at, b && s.get(b) != null ? s.x(s.get(b)) : at].sort((m, n) => m - n), name = a.s.config.goodput?.length || a.s.config.slo ? 'SLO' : 'knee', label = isHero(chart) ? `recommended: ${held.name}` : name, half = 3.2 * label.length;
   return `<rect class="knee" x="${r1(p)}" y="${s.upper}" width="${r1(Math.max(2, q - p))}" height="${s.lower - s.upper}"/>`
     + `<g data-mark="${name}" data-value="${s.get(a)}">${line(at, s.upper, at, s.lower, 'mark-line')}</g>` + text(Math.max(s.left + half, Math.min(s.right - half, at)), s.upper - 4, label, 'strong', 'middle');
 }

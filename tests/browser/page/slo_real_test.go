@@ -10,6 +10,7 @@ import (
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
+	"github.com/tacho-bench/tacho/report/conclusion"
 	"github.com/tacho-bench/tacho/tests/browser/chrome"
 )
 
@@ -175,5 +176,33 @@ func TestRealSLOOfConcurrency(t *testing.T) {
 	}
 	if said := sloText(open(t, desk, "#slo=ttft:p99<250ms", run)); !strings.Contains(said, "met at backend vllm, backend openai, missed at backend tgi.") {
 		t.Errorf("the page says %q", said)
+	}
+}
+
+// TestRealFlagAndFormAgree judges one run by --slo and by the form.
+func TestRealFlagAndFormAgree(t *testing.T) {
+	for limit, held := range map[int]string{50: "", 250: "20", 1000: "30"} {
+		run := ladder(100, 200, 400)
+		for i := range run.Levels {
+			run.Levels[i].Summary.Config.SLO = fmt.Sprintf("ttft:p99<%dms", limit)
+		}
+		flag, of := "", conclusion.Of(&run)
+		if of.Held != nil {
+			flag = run.Levels[of.Held.Level].Value
+		}
+		p := open(t, desk, fmt.Sprintf("#slo=ttft:p99<%dms", limit), run)
+		form := ""
+		if got := eval[[]string](p, `ownAnswers().map((a) => a.held?.setting.value ?? '')`); len(got) == 1 {
+			form = got[0]
+		}
+		states := eval[string](p, `levelsShown().map(ownState).join()`)
+		for i, state := range strings.Split(states, ",") {
+			if want := string(run.Levels[i].Summary.Standing()); state != want {
+				t.Errorf("limit %d, level %d: the form says %s, --slo %s", limit, i, state, want)
+			}
+		}
+		if form != flag || flag != held {
+			t.Errorf("limit %d: the form holds %q, --slo %q, want %q", limit, form, flag, held)
+		}
 	}
 }
