@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -117,16 +116,21 @@ func RunAgent(ctx context.Context, o AgentOptions) error {
 	}
 	tick := time.NewTicker(heartbeatInterval)
 	defer tick.Stop()
-	for {
+	stop, end := ctx.Done(), make(<-chan time.Time)
+	for stop != nil || a.data.IsConnected() && !a.isDelivered() {
 		select {
 		case <-tick.C:
 			a.tick()
-		case <-ctx.Done():
+		case <-stop:
+			stop, end = nil, time.After(stopTimeout)
+			a.stopShares()
+		case <-end:
 			return nil
 		case <-a.ctx.Done():
 			return nil
 		}
 	}
+	return nil
 }
 
 // join connects to NATS and subscribes to the agent's subjects.
@@ -204,27 +208,26 @@ func (a *agent) shutdown(ctx context.Context) {
 // stopTimeout bounds how long a stopping agent delivers finished records.
 const stopTimeout = 5 * time.Second
 
-// stopShares ends the running shares and waits until their finished records are delivered. Heartbeats continue meanwhile.
+// stopShares ends the running shares. Their finished records are still delivered.
 func (a *agent) stopShares() {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.stopping = true
-	works := slices.Collect(maps.Values(a.shares))
-	a.mu.Unlock()
-	for _, w := range works {
+	for _, w := range a.shares {
 		w.stopEarly()
 	}
-	tick := time.NewTicker(heartbeatInterval)
-	defer tick.Stop()
-	for end := time.After(stopTimeout); len(works) > 0 && a.data.IsConnected(); {
-		select {
-		case <-works[0].done:
-			works = works[1:]
-		case <-tick.C:
-			a.tick()
-		case <-end:
-			return
+}
+
+// isDelivered reports whether all shares have ended and are delivered.
+func (a *agent) isDelivered() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, w := range a.shares {
+		if !w.done.Load() {
+			return false
 		}
 	}
+	return true
 }
 
 // The coordinator asks again if an answer does not arrive.

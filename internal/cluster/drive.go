@@ -258,7 +258,10 @@ func (c *Coordinator) collect(ctx context.Context, l *levelRun, d *run.Drive) er
 			enough = nil
 			go c.tellAll(ctx, l, slices.Clone(l.shares), cmdStopSending)
 		case <-halt:
-			halt, leave = nil, c.silentGrace()
+			if halt = nil; c.silent != "" {
+				c.Say(fmt.Sprintf("Agents cannot be stopped, because %s: tacho exits in %v. They keep their records; --resume collects them later.", c.silent, stopGrace))
+				leave = time.After(stopGrace)
+			}
 			go c.tellAll(stopping, l, slices.Clone(l.shares), cmdStop)
 		case <-leave:
 			if c.silent != "" {
@@ -280,16 +283,6 @@ func (c *Coordinator) check(ctx context.Context, l *levelRun, d *run.Drive) erro
 		return errors.New("another coordinator continues this run")
 	}
 	return c.journal.err
-}
-
-// silentGrace returns when a stopped run ends without its agents because none can be heard. It returns nil if agents can
-// be heard.
-func (c *Coordinator) silentGrace() <-chan time.Time {
-	if c.silent == "" {
-		return nil
-	}
-	c.Say(fmt.Sprintf("Agents cannot be stopped, because %s: tacho exits in %v. They keep their records; --resume collects them later.", c.silent, stopGrace))
-	return time.After(stopGrace)
 }
 
 const (

@@ -27,9 +27,9 @@ type localShare struct {
 	enough   context.Context    // done if no more requests are sent
 	finish   context.CancelFunc // ends enough
 	startAt  chan time.Time
-	done     chan struct{}
 	totals   live.Totals // total of all heartbeats
 
+	done        atomic.Bool  // the share has ended and is delivered, or not needed
 	discarded   atomic.Bool  // its records are not needed any more
 	interrupted atomic.Bool  // the agent was stopped, or orphaned
 	orphaned    atomic.Bool  // no coordinator was heard for too long
@@ -78,7 +78,7 @@ func (a *agent) prepare(o *command) error {
 	s.keepAnswers = o.KeepAnswers
 	w := &localShare{
 		command: o, progress: progress, spool: s, uplink: &uplink{nats: a.data, spool: s, key: a.key, leader: a.leader},
-		current: statePreparing, startAt: make(chan time.Time, 1), done: make(chan struct{}),
+		current: statePreparing, startAt: make(chan time.Time, 1),
 	}
 	all, cancel := context.WithCancel(a.ctx)
 	load, stop := context.WithCancel(all)
@@ -94,7 +94,7 @@ func (a *agent) prepare(o *command) error {
 
 // runShare sends the share and delivers its records.
 func (a *agent) runShare(ctx, load context.Context, w *localShare) {
-	defer close(w.done)
+	defer w.done.Store(true)
 	defer w.cancel()
 	handed := make(chan error, 1)
 	go func() {
@@ -248,9 +248,7 @@ func (w *localShare) heartbeat() heartbeat {
 	b := heartbeat{Attempt: w.command.Attempt, Share: w.command.Share}
 	if began := w.started.Load(); began != nil {
 		b.Tick = w.live.Tick(time.Since(began.epoch))
-		select {
-		case <-w.done:
-		default:
+		if !w.done.Load() {
 			b.Tick.Client = began.client()
 		}
 		w.totals = w.totals.Plus(b.Tick.Totals)

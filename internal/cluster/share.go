@@ -50,13 +50,7 @@ type share struct {
 
 	keepsProgress bool                       // collect the progress of sessions
 	partial       map[uint64]*partialSession // unfinished sessions
-	answers       map[turnKey]tacho.Answer
-}
-
-// A turnKey identifies a turn.
-type turnKey struct {
-	session uint64
-	turn    int
+	answer        tacho.Answer               // of the next record
 }
 
 // A partialSession is a session in progress.
@@ -69,7 +63,7 @@ type partialSession struct {
 func (c *Coordinator) newShare(l *levelRun, k, n int, by *member) *share {
 	s := &share{
 		shareState: shareState{Part: k, Parts: n, Agent: by.agentInfo}, id: len(l.shares), member: by, closedLoop: l.task.Closed,
-		keepsProgress: c.reassigns(), partial: map[uint64]*partialSession{}, answers: map[turnKey]tacho.Answer{},
+		keepsProgress: c.reassigns(), partial: map[uint64]*partialSession{},
 	}
 	if i := slices.IndexFunc(l.shares, func(o *share) bool { return o.Part == k && o.next == nil }); i >= 0 {
 		s.before, l.shares[i].next = l.shares[i], s
@@ -113,9 +107,7 @@ func (s *share) addLine(line []byte, sink tacho.Sink) error {
 	if bytes.HasPrefix(line, answerPrefix) {
 		var a answerLine
 		err := json.Unmarshal(line, &a)
-		if s.keepsProgress { // until its record arrives
-			s.answers[turnKey{a.Session, a.Turn}] = tacho.Answer{Text: a.Text, Tokens: a.Tokens}
-		}
+		s.answer = tacho.Answer(a)
 		return err
 	}
 	var r tacho.Record
@@ -138,6 +130,7 @@ func (s *share) addRecord(r *tacho.Record, sink tacho.Sink) error {
 	s.clockBound = max(s.clockBound, bound)
 	s.correctClock(r, s.Offset-offset)
 	s.trackSession(r)
+	s.answer = tacho.Answer{}
 	from := r.Due // client lag counts from here
 	if s.closedLoop {
 		from = r.Slot
@@ -158,9 +151,7 @@ func (s *share) trackSession(r *tacho.Record) {
 		h = &partialSession{Partial: session.Partial{ID: r.Session}, turns: r.Turns}
 		s.partial[r.Session] = h
 	}
-	at := turnKey{r.Session, r.Turn}
-	o := session.FinishedTurn{Turn: r.Turn, Due: r.Due, End: r.End, Answer: s.answers[at]}
-	delete(s.answers, at)
+	o := session.FinishedTurn{Turn: r.Turn, Due: r.Due, End: r.End, Answer: s.answer}
 	if !r.OK() {
 		o.End = tacho.Never
 	}
@@ -171,10 +162,8 @@ func (s *share) trackSession(r *tacho.Record) {
 
 // An answerLine precedes the record of a turn whose answer a later turn may quote.
 type answerLine struct {
-	Text    string `json:"said"` // must be the first key; see answerPrefix
-	Session uint64 `json:"session"`
-	Turn    int    `json:"turn"`
-	Tokens  int    `json:"tokens"`
+	Text   string `json:"said"` // must be the first key; see answerPrefix
+	Tokens int    `json:"tokens"`
 }
 
 var answerPrefix = []byte(`{"said":`)

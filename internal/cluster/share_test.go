@@ -79,9 +79,6 @@ func TestPast(t *testing.T) {
 	if b := got.Partial; fmt.Sprint(b) != "[{4 [{0 0s 1ns {answer 0 0}} {1 1ns 2ns {answer 1 0}}]} {8 [{0 0s -1ns { 0}}]}]" {
 		t.Errorf("it goes on with %v", b)
 	}
-	if n := len(first.answers) + len(second.answers); n != 0 {
-		t.Errorf("%d answers are still kept", n)
-	}
 }
 
 // The progress of a long level is split into messages that NATS accepts.
@@ -143,7 +140,7 @@ func TestMessageBeforeIsMissing(t *testing.T) {
 	}
 	var got []uint64
 	sink := sinkFunc(func(r *tacho.Record) error { got = append(got, r.Session); return nil })
-	s := &share{member: &member{clock: clock{same: true}}, partial: map[uint64]*partialSession{}, answers: map[turnKey]tacho.Answer{}}
+	s := &share{member: &member{clock: clock{same: true}}, partial: map[uint64]*partialSession{}}
 	c := &Coordinator{}
 	message := func(from, to int, last string) error {
 		h := nats.Header{offsetHeader: []string{strconv.Itoa(from)}}

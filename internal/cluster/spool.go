@@ -125,7 +125,7 @@ func (s *spool) Add(r *tacho.Record) (err error) {
 // encode appends a record, preceded by its answer if a later turn may quote it.
 func (s *spool) encode(line []byte, r *tacho.Record) ([]byte, error) {
 	if s.keepAnswers && r.OK() && r.Turn < r.Turns-1 {
-		text, err := json.Marshal(answerLine{r.Answer, r.Session, r.Turn, r.AnswerTokens()})
+		text, err := json.Marshal(answerLine{r.Answer, r.AnswerTokens()})
 		if err != nil {
 			return nil, err
 		}

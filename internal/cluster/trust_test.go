@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nkeys"
 	"github.com/nats-io/nuid"
 
-	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/atomicfile"
 	"github.com/tacho-bench/tacho/internal/run"
 )
@@ -233,7 +232,7 @@ func FuzzRecords(f *testing.F) {
 	f.Add("5", "1", []byte(`{}`))
 	f.Add("0", "", []byte(`{"said":"Yes.","session":1,"turn":0,"tokens":2}`+"\n"+`{"session":1,"turn":0,"turns":2}`+"\n"))
 	f.Fuzz(func(t *testing.T, offset, end string, body []byte) {
-		s := &share{member: &member{agentInfo: agentInfo{ID: nuid.Next()}}, keepsProgress: true, partial: map[uint64]*partialSession{}, answers: map[turnKey]tacho.Answer{}}
+		s := &share{member: &member{agentInfo: agentInfo{ID: nuid.Next()}}, keepsProgress: true, partial: map[uint64]*partialSession{}}
 		h := map[string][]string{offsetHeader: {offset}}
 		if end != "" {
 			h[endHeader] = []string{end}
