@@ -22,8 +22,9 @@ type Agent struct {
 	Retaken   bool          `json:"taken_over,omitempty"`       // took over the rest of another agent's share
 	SpoolMost int64         `json:"spool_most_bytes,omitempty"` // largest number of bytes waiting to be sent
 
-	NotReceived int `json:"not_received,omitempty"`   // requests that it sent as far as is known, without a record
-	Extra       int `json:"extra_requests,omitempty"` // most requests that it sent and another agent sent again
+	NotReceived int  `json:"not_received,omitempty"`       // requests that it sent as far as is known, without a record
+	Continued   bool `json:"may_have_continued,omitempty"` // it was not heard any more, so it may have sent more than is known
+	Extra       int  `json:"extra_requests,omitempty"`     // most requests that it sent and another agent sent again
 }
 
 // NotReceived returns the number of requests that agents sent as far as is known, without a record.

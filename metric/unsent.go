@@ -1,6 +1,9 @@
 package metric
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Unsent counts the requests of a level that were planned and never sent. A session that never began
 // counts with the mean number of turns of the sessions that did.
@@ -79,7 +82,11 @@ var unsentRule = Rule{
 	},
 	text: func(s *Summary, v float64) string {
 		u := s.Unsent()
-		return fmt.Sprintf("%d of %d due requests were never sent (%s)", u.Due, u.Due+s.Requests, Percent(v))
+		known := ""
+		if slices.ContainsFunc(s.Config.Agents, func(a Agent) bool { return a.Continued }) {
+			known = ", as far as is known"
+		}
+		return fmt.Sprintf("%d of %d due requests were never sent%s (%s)", u.Due, u.Due+s.Requests, known, Percent(v))
 	},
 }
 

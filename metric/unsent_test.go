@@ -32,6 +32,9 @@ func TestUnsentCountsEverythingPlanned(t *testing.T) {
 		{"all sent", plain(600, func(c *metric.Config) { c.Planned = 600 }), 600, 0, ""},
 		{"limited by time", plain(600, func(*metric.Config) {}), 600, 0, ""},
 		{"no slot was free", plain(570, func(c *metric.Config) { c.Planned, c.Unsent = 600, 30 }), 600, 5, "30 of 600 due requests were never sent (5 %)"},
+		{"an agent was silent", plain(570, func(c *metric.Config) {
+			c.Planned, c.Unsent, c.Agents = 600, 30, []metric.Agent{{Missing: "no message for 10s", Continued: true}}
+		}), 600, 5, "30 of 600 due requests were never sent, as far as is known (5 %)"},
 		{"the user ended it", plain(1, func(c *metric.Config) { c.Planned, c.EndedEarlyS = 150, 1.3 }), 150, 99.33, "the user ended this level after 1.3 s, and 149 of 150 planned requests were never sent (99.3 %)"},
 		{"the user ended it after the last request", plain(150, func(c *metric.Config) { c.Planned, c.EndedEarlyS = 150, 29 }), 150, 0, "the user ended this level after 29.0 s: run"},
 		{"the user ended an overload", plain(300, func(c *metric.Config) { c.Planned, c.Unsent, c.EndedEarlyS = 600, 100, 3 }), 600, 50, "200 of 600 planned requests were never sent"},

@@ -453,7 +453,7 @@ func (c *Coordinator) findLost(ctx context.Context, l *levelRun) {
 		case s.rejected.Load():
 			why = "it gave up its share without a coordinator"
 		case s.member.silence() >= c.Timeout:
-			why = fmt.Sprintf("no message for %v", c.Timeout)
+			why, s.Silent = fmt.Sprintf("no message for %v", c.Timeout), true
 		}
 		if why == "" {
 			continue
@@ -484,7 +484,8 @@ func (l *levelRun) explain(s *share) {
 	case s.Lost != "" && s.keepsProgress: // no agent was left
 		l.degraded("agent-lost", "%s was lost (%s) after %d requests: measure again with more agents", who, s.Lost, s.requests)
 	case s.Lost != "":
-		l.degraded("agent-lost", "%s was lost (%s) after %d requests: use --on-loss reassign", who, s.Lost, s.requests)
+		l.degraded("agent-lost", "%s was lost (%s) after %d requests%s: use --on-loss reassign", who, s.Lost, s.requests,
+			map[bool]string{true: ", and may have sent the others"}[s.Silent && l.lease == 0])
 	}
 	f := &s.final
 	if f.Error != "" {

@@ -20,8 +20,9 @@ import (
 type shareState struct {
 	Part     int           `json:"k"` // of the level
 	Parts    int           `json:"n"`
-	Lost     string        `json:"lost,omitempty"`  // why the share is incomplete
-	LeaseEnd time.Duration `json:"lease,omitempty"` // with Lost: when the agent stopped sending at the latest, since the start of the level
+	Lost     string        `json:"lost,omitempty"`   // why the share is incomplete
+	Silent   bool          `json:"silent,omitempty"` // with Lost: the agent was not heard any more
+	LeaseEnd time.Duration `json:"lease,omitempty"`  // with Lost: when the agent stopped sending at the latest, since the start of the level
 	Agent    agentInfo     `json:"agent"`
 	Offset   time.Duration `json:"offset"` // of the agent's clock, used for its start time
 }
@@ -201,7 +202,7 @@ func (s *share) report(l *levelRun) metric.Agent {
 		SameClock: s.member.clock.same, Client: s.final.Client, Retaken: s.before != nil, SpoolMost: s.final.MaxPending, NotReceived: s.notReceived(), Extra: extra,
 	}
 	if s.taker() == "" {
-		out.Missing = s.Lost
+		out.Missing, out.Continued = s.Lost, s.Silent && l.lease == 0
 	}
 	if s.lag.N() > 0 {
 		out.LagMillis = s.lag.Distribution().Quantile(0.99)
