@@ -9,13 +9,13 @@ import (
 )
 
 var burst = Kind{
-	Name: "burst", Doc: "everything at once",
+	Name: "burst",
 	Fits: func(o Options) bool { return math.IsInf(o.Rate, 1) },
 	New:  func(o Options) tacho.Pacer { return Burst{o.Count} },
 }
 
 var closed = Kind{
-	Name: "closed", Doc: "closed loop: the next request as soon as a slot is free",
+	Name: "closed",
 	Fits: func(o Options) bool { return math.IsInf(o.Rate, 1) && o.Limited },
 	New:  func(o Options) tacho.Pacer { return Closed{o.Count} },
 }

@@ -9,7 +9,7 @@ import (
 )
 
 var constant = Kind{
-	Name: "constant", Doc: "open loop, equal gaps",
+	Name: "constant",
 	Fits: func(o Options) bool { return math.IsInf(o.Shape, 1) },
 	New:  func(o Options) tacho.Pacer { return Constant{o.Rate, o.Count, o.Within > 0} },
 }

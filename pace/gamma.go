@@ -10,7 +10,7 @@ import (
 )
 
 var gamma = Kind{
-	Name: "gamma", Doc: "open loop, gamma gaps: burstiness below 1 is burstier than Poisson, above 1 more even",
+	Name: "gamma",
 	Fits: func(Options) bool { return true },
 	New:  func(o Options) tacho.Pacer { return Gamma{o.Rate, o.Shape, o.Count, o.Seed, o.Within} },
 }

@@ -28,9 +28,9 @@ type Options struct {
 
 // A Kind is one arrival process.
 type Kind struct {
-	Name, Doc string
-	Fits      func(Options) bool // reports whether the options select this process
-	New       func(Options) tacho.Pacer
+	Name string
+	Fits func(Options) bool // reports whether the options select this process
+	New  func(Options) tacho.Pacer
 }
 
 // Kinds lists all arrival processes. New uses the first one fitting the options.

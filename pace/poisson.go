@@ -9,7 +9,7 @@ import (
 )
 
 var poisson = Kind{
-	Name: "poisson", Doc: "open loop, independent exponential gaps",
+	Name: "poisson",
 	Fits: func(o Options) bool { return o.Shape == 1 },
 	New:  func(o Options) tacho.Pacer { return Poisson{o.Rate, o.Count, o.Seed, o.Within} },
 }

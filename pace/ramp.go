@@ -11,7 +11,7 @@ import (
 )
 
 var linear = Kind{
-	Name: "linear", Doc: "open loop, the rate rising by equal steps from one request to the next",
+	Name: "linear",
 	Fits: func(o Options) bool { return o.Ramp == "linear" },
 	New: func(o Options) tacho.Pacer {
 		return Ramp{o, func(x float64) float64 { return o.RampStart + (o.RampEnd-o.RampStart)*x }}
@@ -19,7 +19,7 @@ var linear = Kind{
 }
 
 var exponential = Kind{
-	Name: "exponential", Doc: "open loop, the rate rising by equal factors from one request to the next",
+	Name: "exponential",
 	Fits: func(o Options) bool { return o.Ramp == "exponential" },
 	New: func(o Options) tacho.Pacer {
 		return Ramp{o, func(x float64) float64 { return o.RampStart * math.Pow(o.RampEnd/o.RampStart, x) }}

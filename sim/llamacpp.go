@@ -53,7 +53,7 @@ func readLlama(in *incoming) (*generation, error) {
 		return nil, err
 	}
 	a.stopAtFirst(stops{strings: q.Stop})
-	v := &llamaEncoder{generation: a, ids: q.ReturnTokens, prompt: given.Text, perToken: q.TimingsPerToken}
+	v := &llamaEncoder{generation: a, ids: q.ReturnTokens, prompt: given.Text}
 	v.token = newTemplate(string(appendEvent(nil, "", llamacppChunk{
 		Content: textHole, Tokens: []int32{intHole}, TokensPredicted: intHole2, TokensEvaluated: p.Tokens,
 	})), textHole, intHole, intHole2)
@@ -63,10 +63,9 @@ func readLlama(in *incoming) (*generation, error) {
 
 type llamaEncoder struct {
 	*generation
-	prompt   string
-	ids      bool
-	perToken bool
-	token    template
+	prompt string
+	ids    bool
+	token  template
 }
 
 func (v *llamaEncoder) early(b []byte) []byte { return b }

@@ -29,7 +29,6 @@ func (g *group) sides() int {
 // A place is a level and its side.
 type place struct {
 	side  int
-	run   *outcome.Run
 	level *outcome.Level
 }
 
@@ -43,7 +42,7 @@ func match(sides []Side) []group {
 		for r := range sides[s].Runs {
 			run := &sides[s].Runs[r]
 			for l := range run.Levels {
-				all = append(all, place{s, run, &run.Levels[l]})
+				all = append(all, place{s, &run.Levels[l]})
 			}
 		}
 	}

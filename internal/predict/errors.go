@@ -121,7 +121,7 @@ func (f *fitter) standardErrors(fit *Fit) error {
 	for i, k := range g.parameters {
 		e, held := math.Sqrt(fit.covariance[i][i]), slices.Contains(heldFixed, k.name)
 		fit.Parameters = append(fit.Parameters, Parameter{
-			Name: k.name, Unit: k.unit(), Value: math.Exp(at[i]), Start: math.Exp(g.start[i]), Error: e, Identified: !held && e < g.before(i)/2, Held: held,
+			Name: k.name, Unit: k.unit(), Value: math.Exp(at[i]), Error: e, Identified: !held && e < g.before(i)/2, Held: held,
 		})
 	}
 	fit.writeErrors()

@@ -66,7 +66,6 @@ type Parameter struct {
 	Name       string
 	Unit       string
 	Value      float64
-	Start      float64
 	Error      float64 // relative standard error
 	Identified bool    // the runs identify the value; otherwise it is near the start value
 	Held       bool    // the fit keeps the start value

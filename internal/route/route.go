@@ -14,7 +14,6 @@ import (
 // A Policy is a load-balancing policy.
 type Policy struct {
 	Name string
-	Doc  string
 	// ByLoad reports whether the choice depends on the requests in flight at the time of sending.
 	ByLoad bool
 	// ByPrefix reports whether the choice depends on the beginning of the prompt.
@@ -51,14 +50,14 @@ func Find(name string) (Policy, error) {
 }
 
 var (
-	roundRobin = Policy{Name: "round-robin", Doc: "each in turn", choose: func(r *Router, _ *Request) int {
+	roundRobin = Policy{Name: "round-robin", choose: func(r *Router, _ *Request) int {
 		r.turn++
 		return (r.turn - 1) % len(r.inFlight)
 	}}
-	randomServer = Policy{Name: "random", Doc: "any", choose: func(r *Router, a *Request) int {
+	randomServer = Policy{Name: "random", choose: func(r *Router, a *Request) int {
 		return int(r.random(a) % uint64(len(r.inFlight)))
 	}}
-	leastLoaded = Policy{Name: "least-loaded", Doc: "the one with the fewest requests in flight", ByLoad: true, choose: func(r *Router, _ *Request) int {
+	leastLoaded = Policy{Name: "least-loaded", ByLoad: true, choose: func(r *Router, _ *Request) int {
 		best := r.turn % len(r.inFlight)
 		i := best
 		for range r.inFlight {
@@ -72,7 +71,7 @@ var (
 		r.turn = best + 1 // do not always choose the first of equally loaded servers
 		return best
 	}}
-	powerOfTwo = Policy{Name: "power-of-two", Doc: "of two drawn at random, the one with fewer requests in flight", ByLoad: true, choose: func(r *Router, a *Request) int {
+	powerOfTwo = Policy{Name: "power-of-two", ByLoad: true, choose: func(r *Router, a *Request) int {
 		n := uint64(len(r.inFlight))
 		if n == 1 {
 			return 0
@@ -86,10 +85,10 @@ var (
 		return int(second)
 	}}
 	byPrefix = Policy{
-		Name: "prefix", Doc: "the one that served prompts with the same beginning before, unless it has far more to do than others",
+		Name:   "prefix",
 		ByLoad: true, ByPrefix: true, choose: choosePrefix,
 	}
-	bySession = Policy{Name: "sticky", Doc: "for all requests of a session the same one", choose: func(r *Router, a *Request) int {
+	bySession = Policy{Name: "sticky", choose: func(r *Router, a *Request) int {
 		return int(a.Session % uint64(len(r.inFlight)))
 	}}
 )

@@ -19,7 +19,6 @@ type Case struct {
 	Profile string  // of a simulated engine; Servers if empty
 	Servers func() func(seed uint64) predict.Server
 	Top     float64                                 // a load above the server's capacity
-	Exact   bool                                    // few requests suffice to find the limit within 5 %
 	Still   func() func(seed uint64) predict.Server // the server without its changes over time; Servers if nil
 	None    bool                                    // no load meets the SLO
 	Drifts  bool                                    // the server changes, so there is no limit
@@ -57,18 +56,12 @@ func queue1(name, slo string, q Queue) Case {
 	return Case{Name: name, SLO: slo, Input: "8", Output: "4", Servers: q.Servers, Top: top}
 }
 
-// exact marks a case whose limit can be found with few requests.
-func exact(c Case) Case {
-	c.Exact = true
-	return c
-}
-
 func (d *drawer) queues() []Case {
 	b := Batch{Slots: 4096, Step: d.time(20), PerSeq: d.time(1), Prefill: d.time(30), Usual: 512}
 	few := Batch{Slots: d.count(8), Step: d.time(20), PerSeq: d.time(1), Prefill: d.time(30), Usual: 512}
 	most := b.most(512, 64)
 	batch := func(name, slo, input, output string, engine Batch, top float64) Case {
-		return Case{Name: name, SLO: slo, Input: input, Output: output, Servers: engine.Servers, Top: top, Exact: true}
+		return Case{Name: name, SLO: slo, Input: input, Output: output, Servers: engine.Servers, Top: top}
 	}
 	det := Queue{Slots: d.count(8), Service: d.time(200)}
 	log5 := Queue{Slots: d.count(16), Service: d.time(350), Sigma: 0.5}
@@ -81,9 +74,9 @@ func (d *drawer) queues() []Case {
 		batch("batching", below("ttft:p99", 12, b.Prefill)+","+below("tpot:p95", 80, b.PerSeq), "512", "64", b, most),
 		batch("batching, few slots", below("ttft:p99", 15, few.Prefill), "512", "64", few, few.most(512, 64)),
 		batch("batching, lognormal lengths", below("ttft:p99", 30, b.Prefill)+","+below("tpot:p95", 110, b.PerSeq), "lognormal(450,0.5)", "lognormal(56,0.5)", b, most),
-		exact(queue1("M/D/c", below("ttft:p99", 1.5, det.Service), det)),
+		queue1("M/D/c", below("ttft:p99", 1.5, det.Service), det),
 		queue1("M/G/c, sigma 0.5, e2el", below("e2el:p95", 2.9, log5.Service), log5),
-		exact(queue1("M/G/c, sigma 0.8, mean", below("ttft:mean", 0.55, log8.Service), log8)),
+		queue1("M/G/c, sigma 0.8, mean", below("ttft:mean", 0.55, log8.Service), log8),
 		queue1("M/G/2, below 1 req/s", below("ttft:p90", 1, slow.Service), slow),
 		queue1("M/G/c, sigma 0.8, p99", below("ttft:p99", 1.4, log8.Service), log8),
 		queue1("M/G/c, sigma 1.2", below("ttft:p95", 2, heavy.Service), heavy),
@@ -114,7 +107,7 @@ func (d *drawer) refusals() []Case {
 		return c
 	}
 	limited := func(name, slo string, q Queue, top float64) Case {
-		c := exact(queue1(name, slo, q))
+		c := queue1(name, slo, q)
 		c.Top = top
 		return c
 	}
@@ -131,7 +124,7 @@ func (d *drawer) refusals() []Case {
 		limited("token bucket, error<0.1%", "ttft:p99<600ms,error<0.1%", bucket, 1.2*bucket.Rate),
 		limited("token bucket, p99 alone", "ttft:p99<600ms", bucket, 1.2*bucket.Rate),
 		limited("requests in any second", "ttft:p95<400ms,error<1%", window, 1.2*float64(window.Window)),
-		exact(queue1("finite queue", below("ttft:p95", 2, finite.Service)+",error<1%", finite)),
+		queue1("finite queue", below("ttft:p95", 2, finite.Service)+",error<1%", finite),
 		queue1("random failures, error<5%", below("ttft:p95", 1.5, fails.Service)+",error<5%", fails),
 		queue1("random failures, p95", below("ttft:p95", 1.5, fails.Service), fails),
 		none(queue1("random failures, error<0.1%", "error<0.1%", always)),
@@ -149,20 +142,20 @@ func (d *drawer) refusals() []Case {
 func Engines() []Case {
 	const in, out = "lognormal(600,0.8)[16,8000]", "lognormal(150,0.6)[4,1500]"
 	return []Case{
-		{Name: "v1", Profile: "vllm-8b-h100", SLO: "ttft:p99<500ms,tpot:p95<50ms", Input: in, Output: out, Top: 50, Exact: true},
-		{Name: "v2", Profile: "vllm-8b-h100", SLO: "ttft:p99<300ms", Input: in, Output: out, Top: 50, Exact: true},
-		{Name: "v3", Profile: "sglang-70b-h100x4", SLO: "ttft:p99<700ms,tpot:p95<80ms", Input: in, Output: out, Top: 20, Exact: true},
-		{Name: "v4", Profile: "trtllm-70b-fp8-h100x2", SLO: "ttft:p95<400ms,tpot:mean<35ms", Input: in, Output: out, Top: 25, Exact: true},
-		{Name: "v5", Profile: "vllm-8b-h200", SLO: "ttft:p99<500ms,tpot:p95<50ms", Input: in, Output: out, Top: 70, Exact: true},
-		{Name: "v6", Profile: "vllm-8b-h100", SLO: "e2el:p90<6s", Input: in, Output: out, Top: 50, Exact: true},
-		{Name: "v7", Profile: "sglang-70b-h100x4", SLO: "ttft:p99<1s", Input: in, Output: out, Top: 20, Exact: true},
-		{Name: "d1", Profile: "vllm-8b-h100", SLO: "ttft:p99<500ms,tpot:p95<50ms,error<0.1%", Input: "1024", Output: "128", Top: 50, Exact: true},
-		{Name: "d2", Profile: "sglang-70b-h100x4", SLO: "ttft:p99<500ms,tpot:p95<50ms,error<0.1%", Input: "1024", Output: "128", Top: 20, Exact: true},
-		{Name: "f1", Profile: "vllm-8b-h200", SLO: "ttft:p99<300ms,tpot:p95<25ms", Input: "512", Output: "128", Top: 100, Exact: true},
-		{Name: "f2", Profile: "llamacpp-8b-q4-rtx4090", SLO: "ttft:p95<1s", Input: "256", Output: "64", Top: 20, Exact: true},
-		{Name: "f4", Profile: "vllm-8b-h100", SLO: "ttft:p99<500ms,tpot:p95<50ms", Input: "1024", Output: "128", Bursty: 0.3, Top: 50, Exact: true},
+		{Name: "v1", Profile: "vllm-8b-h100", SLO: "ttft:p99<500ms,tpot:p95<50ms", Input: in, Output: out, Top: 50},
+		{Name: "v2", Profile: "vllm-8b-h100", SLO: "ttft:p99<300ms", Input: in, Output: out, Top: 50},
+		{Name: "v3", Profile: "sglang-70b-h100x4", SLO: "ttft:p99<700ms,tpot:p95<80ms", Input: in, Output: out, Top: 20},
+		{Name: "v4", Profile: "trtllm-70b-fp8-h100x2", SLO: "ttft:p95<400ms,tpot:mean<35ms", Input: in, Output: out, Top: 25},
+		{Name: "v5", Profile: "vllm-8b-h200", SLO: "ttft:p99<500ms,tpot:p95<50ms", Input: in, Output: out, Top: 70},
+		{Name: "v6", Profile: "vllm-8b-h100", SLO: "e2el:p90<6s", Input: in, Output: out, Top: 50},
+		{Name: "v7", Profile: "sglang-70b-h100x4", SLO: "ttft:p99<1s", Input: in, Output: out, Top: 20},
+		{Name: "d1", Profile: "vllm-8b-h100", SLO: "ttft:p99<500ms,tpot:p95<50ms,error<0.1%", Input: "1024", Output: "128", Top: 50},
+		{Name: "d2", Profile: "sglang-70b-h100x4", SLO: "ttft:p99<500ms,tpot:p95<50ms,error<0.1%", Input: "1024", Output: "128", Top: 20},
+		{Name: "f1", Profile: "vllm-8b-h200", SLO: "ttft:p99<300ms,tpot:p95<25ms", Input: "512", Output: "128", Top: 100},
+		{Name: "f2", Profile: "llamacpp-8b-q4-rtx4090", SLO: "ttft:p95<1s", Input: "256", Output: "64", Top: 20},
+		{Name: "f4", Profile: "vllm-8b-h100", SLO: "ttft:p99<500ms,tpot:p95<50ms", Input: "1024", Output: "128", Bursty: 0.3, Top: 50},
 		{Name: "c1", Profile: "vllm-8b-h100", SLO: "ttft:p99<500ms,tpot:p95<50ms", Kind: "concurrency", Input: in, Output: out, Top: 1024},
-		{Name: "c2", Profile: "sglang-70b-h100x4", SLO: "tpot:mean<50ms", Kind: "concurrency", Input: in, Output: out, Top: 256, Exact: true},
-		{Name: "c3", Profile: "vllm-8b-h200", SLO: "ttft:p99<300ms,tpot:p95<10ms", Kind: "concurrency", Input: "512", Output: "128", Top: 512, Exact: true},
+		{Name: "c2", Profile: "sglang-70b-h100x4", SLO: "tpot:mean<50ms", Kind: "concurrency", Input: in, Output: out, Top: 256},
+		{Name: "c3", Profile: "vllm-8b-h200", SLO: "ttft:p99<300ms,tpot:p95<10ms", Kind: "concurrency", Input: "512", Output: "128", Top: 512},
 	}
 }

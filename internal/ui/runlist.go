@@ -43,7 +43,6 @@ type Item struct {
 
 	dir   string       // directory of a run
 	place string       // its path relative to the folder, in full
-	files []string     // files of a result
 	run   *outcome.Run // run of a result
 	lacks bool         // records are missing since the run ended
 	stamp string       // changes with the files
@@ -265,7 +264,7 @@ func (s *runList) results(root, folder string, files []string) []*Item {
 	runs, damaged := archive.Results(files)
 	var items []*Item
 	for i := range runs {
-		it := &Item{State: Result, files: files, run: &runs[i], stamp: stamp}
+		it := &Item{State: Result, run: &runs[i], stamp: stamp}
 		it.ID, it.Place = nameOf(root, folder, fmt.Sprintf("#%d", i))
 		it.Place = page.Clip(filepath.Join(it.Place, runs[i].Name))
 		it.tell(&runs[i])

@@ -30,7 +30,6 @@ const fitted = 5
 // A fitRow compares one run of a report with its simulation.
 type fitRow struct {
 	Seed      string
-	Profile   string
 	Prompt    int // mean tokens
 	Requests  int
 	Excepted  string // reason to exclude the run; empty if the run counts
@@ -70,7 +69,7 @@ func compareAll(ctx context.Context) ([]fitRow, error) {
 			return nil, err
 		}
 		out = append(out, fitRow{
-			Seed: row.seed, Profile: sys.profile, Prompt: row.promptTokens / row.requests, Requests: row.requests,
+			Seed: row.seed, Prompt: row.promptTokens / row.requests, Requests: row.requests,
 			Excepted: sys.excepted[row.requests], Seen: row.seen, Simulated: simulated,
 		})
 	}
