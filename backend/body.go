@@ -33,10 +33,6 @@ func marshalWith(v any, extras ...map[string]any) ([]byte, error) {
 			return nil, fmt.Errorf("extra body field %q: %w", name, err)
 		}
 	}
-	return setMembers(body, values)
-}
-
-func setMembers(body []byte, values map[string][]byte) ([]byte, error) {
 	out := []byte{'{'}
 	add := func(name string, value []byte) error {
 		key, err := marshal(name)

@@ -118,19 +118,15 @@ func (m *message) read(raw rawJSON) error {
 		}
 		m.calls = append(m.calls, toolCall{c.ID, c.Function.Name, arguments})
 	}
-	return m.readContent(all.Content)
-}
-
-func (m *message) readContent(content rawJSON) error {
 	var text *string
-	if len(content) == 0 || json.Unmarshal(content, &text) == nil {
+	if len(all.Content) == 0 || json.Unmarshal(all.Content, &text) == nil {
 		if text != nil {
 			m.parts = []part{{kind: textPart, text: *text}}
 		}
 		return nil
 	}
 	var parts []openAIPart
-	if err := json.Unmarshal(content, &parts); err != nil {
+	if err := json.Unmarshal(all.Content, &parts); err != nil {
 		return fmt.Errorf("its content is neither a string nor a list of parts: %w", err)
 	}
 	for i := range parts {

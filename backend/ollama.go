@@ -196,7 +196,18 @@ func (d *ollamaDecoder) member(key []byte) {
 	case "eval_count":
 		d.usage.Completion = s.Natural()
 	default:
-		d.duration(key)
+		// Loading the model delays the prompt, so the load time counts as queueing.
+		s := &d.scan
+		switch string(key) {
+		case "total_duration":
+			d.times.Total = time.Duration(s.Natural())
+		case "load_duration":
+			d.times.Queue = time.Duration(s.Natural())
+		case "prompt_eval_duration":
+			d.times.Prefill = time.Duration(s.Natural())
+		case "eval_duration":
+			d.times.Decode = time.Duration(s.Natural())
+		}
 	}
 }
 
@@ -209,21 +220,6 @@ func (d *ollamaDecoder) messageMember(key []byte) {
 		d.thinking, _ = s.String(d.thinking[:0])
 	case "tool_calls":
 		d.tools = s.Len() > 0
-	}
-}
-
-// duration reads a time in nanoseconds. Loading the model delays the prompt, so load time counts as queueing.
-func (d *ollamaDecoder) duration(key []byte) {
-	s := &d.scan
-	switch string(key) {
-	case "total_duration":
-		d.times.Total = time.Duration(s.Natural())
-	case "load_duration":
-		d.times.Queue = time.Duration(s.Natural())
-	case "prompt_eval_duration":
-		d.times.Prefill = time.Duration(s.Natural())
-	case "eval_duration":
-		d.times.Decode = time.Duration(s.Natural())
 	}
 }
 

@@ -332,7 +332,10 @@ func (r *reader) finish() {
 		r.split.Close(r.event)
 	}
 	if r.whole {
-		r.wholeFailure()
+		var c chunk
+		if r.decoder.decode(bytes.TrimSpace(r.body), &c) == nil && c.failed {
+			r.note(tacho.InBand, r.client.clip(string(c.message)))
+		}
 	}
 	r.close()
 	if r.client.KeepText {
@@ -364,14 +367,6 @@ func (r *reader) close() {
 	}
 	if only {
 		r.token(&chunk{}, r.closing.at)
-	}
-}
-
-// wholeFailure looks for an error in a response in one document.
-func (r *reader) wholeFailure() {
-	var c chunk
-	if r.decoder.decode(bytes.TrimSpace(r.body), &c) == nil && c.failed {
-		r.note(tacho.InBand, r.client.clip(string(c.message)))
 	}
 }
 

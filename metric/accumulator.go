@@ -112,7 +112,7 @@ func (a *Accumulator) Add(r *tacho.Record) error {
 		if r.AudioS > 0 {
 			a.audio.Add(r.AudioS)
 		}
-		if isGood(r, a.Goodput) {
+		if !slices.ContainsFunc(a.Goodput, func(slo SLO) bool { return !slo.keptBy(r) }) {
 			a.good++
 		}
 	}
@@ -341,11 +341,6 @@ func (a *Accumulator) throughput(s *Summary) *Throughput {
 		t.GoodPerS = &perS
 	}
 	return t
-}
-
-// isGood reports whether r meets every SLO.
-func isGood(r *tacho.Record, slos []SLO) bool {
-	return !slices.ContainsFunc(slos, func(slo SLO) bool { return !slo.keptBy(r) })
 }
 
 // A FinishCount is the number of successful requests with one finish reason.

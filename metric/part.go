@@ -205,7 +205,19 @@ func (t *Tokens) addRecord(r *tacho.Record) {
 	t.add(&t.Output, r.Output)
 	t.countedBy(r.OutputFrom, 1)
 	t.checkPrompt(r)
-	t.checkOutput(r)
+	if r.Exact {
+		t.Exact++
+		if r.Output < r.Asked {
+			t.Short++
+		}
+		if r.Output > r.Asked {
+			t.Long++
+		}
+	}
+	if len(r.Events) > r.Output {
+		t.MoreEvents++
+		t.SurplusEvents += len(r.Events) - r.Output
+	}
 	t.NoText.add(r)
 	if r.Usage != nil {
 		t.add(&t.Cached, r.Usage.Cached)
@@ -275,22 +287,6 @@ func (t *Tokens) merge(o *Tokens) {
 	t.Saturated = t.Saturated || o.Saturated
 	for _, c := range o.OutputBy {
 		t.countedBy(c.Source, c.Requests)
-	}
-}
-
-func (t *Tokens) checkOutput(r *tacho.Record) {
-	if r.Exact {
-		t.Exact++
-		if r.Output < r.Asked {
-			t.Short++
-		}
-		if r.Output > r.Asked {
-			t.Long++
-		}
-	}
-	if len(r.Events) > r.Output {
-		t.MoreEvents++
-		t.SurplusEvents += len(r.Events) - r.Output
 	}
 }
 

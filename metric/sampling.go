@@ -163,12 +163,3 @@ func (o *overlap) merge(b *overlap) {
 		o.at(time.Duration(i)*b.unit, n)
 	}
 }
-
-func (o *overlap) peak() int {
-	now, peak := 0, 0
-	for _, n := range o.more {
-		now += int(n)
-		peak = max(peak, now)
-	}
-	return peak
-}

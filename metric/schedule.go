@@ -57,7 +57,12 @@ func origin(all []marks) (at time.Duration, ok bool) {
 // peakOverlap returns the peak over all records: counted, or from the marks if all are kept.
 func (a *Accumulator) peakOverlap(counted *overlap, from, to moment) int {
 	if a.sampling.every > 0 {
-		return counted.peak()
+		now, peak := 0, 0
+		for _, n := range counted.more {
+			now += int(n)
+			peak = max(peak, now)
+		}
+		return peak
 	}
 	return peakOverlap(a.marks, from, to)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tacho-bench/tacho/internal/wire"
 	"github.com/tacho-bench/tacho/sim/words"
@@ -117,7 +118,9 @@ func readCompletion(in *incoming) (*generation, error) {
 	if q.Logprobs != nil {
 		v.probs = clampLogprobs(*q.Logprobs)
 	}
-	v.begin()
+	v.created = time.Now().Unix()
+	v.appendProbs = func(b []byte, from, to int) []byte { return appendJSON(b, v.completionLogprobs(from, to, *v.probs)) }
+	v.token = v.tokenTemplate(false)
 	a.encoder = v
 	return a, v.fits()
 }

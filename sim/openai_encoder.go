@@ -219,12 +219,6 @@ func (a *generation) timings() *llamacppTimings {
 // completionEncoder encodes answers of /v1/completions.
 type completionEncoder struct{ openAIEncoder }
 
-func (v *completionEncoder) begin() {
-	v.created = time.Now().Unix()
-	v.appendProbs = func(b []byte, from, to int) []byte { return appendJSON(b, v.completionLogprobs(from, to, *v.probs)) }
-	v.token = v.tokenTemplate(false)
-}
-
 // tokenTemplate returns the template of a token event.
 func (v *completionEncoder) tokenTemplate(last bool) template {
 	c := v.chunk(textHole, last, v.holeUsage())
@@ -353,7 +347,7 @@ func (v *chatEncoder) role(b []byte) []byte {
 	}
 	c := v.chunk(d, false, v.holeUsage())
 	if v.continuous && !v.fx.noUsage {
-		c.Usage = v.usageAt(0)
+		c.Usage = &openaiUsage{PromptTokens: v.Tokens, TotalTokens: v.Tokens}
 	}
 	event := v.encodeEvent(c)
 	if v.variant.role == roleNull {
@@ -361,10 +355,6 @@ func (v *chatEncoder) role(b []byte) []byte {
 	}
 	begin := len(b)
 	return v.repeat(append(b, event...), begin)
-}
-
-func (v *chatEncoder) usageAt(n int) *openaiUsage {
-	return &openaiUsage{PromptTokens: v.Tokens, TotalTokens: v.Tokens + n, CompletionTokens: n}
 }
 
 func (v *chatEncoder) early(b []byte) []byte {

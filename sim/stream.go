@@ -107,7 +107,7 @@ func (an *answer) serve(ctx context.Context, r *http.Request, now time.Time) err
 		s.clock.stop(fx.pause)
 	}
 	if fx.overload || s.full() {
-		return an.overload()
+		return an.respondError(&apiError{status: cmp.Or(an.dialect.overloaded, http.StatusServiceUnavailable), message: "Model is overloaded"})
 	}
 	run, err := s.model.start(a, s.clock.at(now))
 	if err != nil {
@@ -145,11 +145,6 @@ func (an *answer) reject(err error) error {
 	c := asAPIError(err)
 	c.status = cmp.Or(c.status, an.dialect.invalid, an.server.emulated.invalid, http.StatusBadRequest)
 	return an.respondError(c)
-}
-
-// overload answers that the server is full.
-func (an *answer) overload() error {
-	return an.respondError(&apiError{status: cmp.Or(an.dialect.overloaded, http.StatusServiceUnavailable), message: "Model is overloaded"})
 }
 
 // respondError sends an error as the dialect does: with a status or inside a

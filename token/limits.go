@@ -55,12 +55,8 @@ func newWork(bytes int) work {
 // spend takes n steps.
 func (w *work) spend(n int) {
 	if w.steps -= n; w.steps < 0 {
-		w.exceeded()
+		beyond("the regular expressions take more than %d steps for each byte of a text", stepsPerByte)
 	}
-}
-
-func (w *work) exceeded() {
-	beyond("the regular expressions take more than %d steps for each byte of a text", stepsPerByte)
 }
 
 // LimitError reports that a tokenizer needs more time or memory than it may use.

@@ -67,11 +67,6 @@ func (e *entry) checkMedia() error {
 	return nil
 }
 
-// hasMedia reports whether a line contains images or audio.
-func (e *entry) hasMedia() bool {
-	return len(e.Images) > 0 || len(e.ImageFiles) > 0 || e.Content != nil || e.Audio != "" || e.audio != nil
-}
-
 // contentText returns the text in the content parts of a line.
 func (e *entry) contentText() string {
 	var list []struct {

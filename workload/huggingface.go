@@ -163,7 +163,7 @@ func (t *table) row(row json.RawMessage) error {
 	if err != nil || !t.Distance.holds(r) {
 		return err
 	}
-	if t.set.pairs && !r.isPair() {
+	if t.set.pairs && len(r.conversation().Conversations) < 2 {
 		return nil
 	}
 	e, err := r.entry(&t.set)
@@ -298,9 +298,6 @@ func (r tableRow) conversation() (t shareGPTConversation) {
 	_ = json.Unmarshal(r["conversations"], &t.Conversations) // ignore columns of another type
 	return t
 }
-
-// isPair reports whether the conversation of a row contains a question and an answer.
-func (r tableRow) isPair() bool { return len(r.conversation().Conversations) >= 2 }
 
 // prompt returns the prompt of a row without a conversation.
 func (r tableRow) prompt(set *namedSet) string {

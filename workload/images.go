@@ -222,7 +222,7 @@ func (w *randomMedia) addMedia(q *tacho.Request, i uint64) error {
 		var err error
 		if s.isVideo() {
 			data, err = noiseVideo(rng, s.size, s.frames)
-			parts = append(parts, videoPart(dataURL("video/mp4", data)))
+			parts = append(parts, part{Type: "video_url", Video: map[string]any{"url": dataURL("video/mp4", data)}})
 		} else {
 			data, err = noiseJPEG(rng, s.size)
 			parts = append(parts, imagePart(dataURL("image/jpeg", data)))

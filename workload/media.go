@@ -28,10 +28,6 @@ func imagePart(url string) part {
 	return part{Type: "image_url", Image: map[string]any{"url": url}}
 }
 
-func videoPart(url string) part {
-	return part{Type: "video_url", Video: map[string]any{"url": url}}
-}
-
 func audioPart(a *tacho.Audio) part {
 	return part{Type: "input_audio", Audio: map[string]any{"data": base64.StdEncoding.EncodeToString(a.Data), "format": audioFormat(a)}}
 }

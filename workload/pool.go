@@ -261,7 +261,7 @@ func (w *pool) request(i uint64, turn int, e *entry, opening string) (tacho.Requ
 			v := idsBelow(max(w.Vocab, 0))
 			q.Input.IDs[0] = int32(v.first + int((i+uint64(q.Input.IDs[0]))%uint64(v.count)))
 		}
-	case e.hasMedia():
+	case len(e.Images) > 0 || len(e.ImageFiles) > 0 || e.Content != nil || e.Audio != "" || e.audio != nil:
 		return q, w.setMedia(&q, e, opening)
 	case e.Prompt != nil:
 		q.Input.Text = opening + *e.Prompt

@@ -41,7 +41,7 @@ func (m *meter) add(r *tacho.Record, s *single) {
 	m.Metric.Of(r, func(v float64) {
 		if m.Metric.PerEvent { // gaps follow each other from the first token on
 			at += time.Duration(v * float64(time.Millisecond))
-			i = s.byTime(at)
+			i = min(max(int(float64(at)/float64(max(s.span, 1))*stretches), 0), stretches-1)
 		}
 		m.n[i]++
 		m.sum[i] += v

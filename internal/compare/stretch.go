@@ -125,11 +125,6 @@ func (s *single) bySent(r *tacho.Record) int {
 	return max(i, 0)
 }
 
-// byTime returns the stretch of a time, with stretches of equal length.
-func (s *single) byTime(at time.Duration) int {
-	return min(max(int(float64(at)/float64(max(s.span, 1))*stretches), 0), stretches-1)
-}
-
 // generations returns the length of the run relative to the part of a request that a metric measures.
 // Requests measured at the same time share the steps of the engine, so there are no more independent
 // stretches than generations.

@@ -299,23 +299,6 @@ func (r *runner) send(s *start) {
 		f.until = r.now + r.Timeout
 		r.expiry = append(r.expiry, expires{f, f.until})
 	}
-	r.ask(f)
-}
-
-// newFlight returns an empty flight whose record reuses memory if possible.
-func (r *runner) newFlight() *flight {
-	last := len(r.spare) - 1
-	if last < 0 {
-		return &flight{}
-	}
-	f := r.spare[last]
-	r.spare = r.spare[:last]
-	*f = flight{record: tacho.Record{Timeline: tacho.Timeline{Events: f.record.Events}}}
-	return f
-}
-
-// ask hands a request to the server.
-func (r *runner) ask(f *flight) {
 	r.lastID++
 	f.id = r.lastID
 	ask := r.stepRequest(f)
@@ -332,6 +315,18 @@ func (r *runner) ask(f *flight) {
 			f.rec.Endpoint = r.Replica(f.id)
 		}
 	}
+}
+
+// newFlight returns an empty flight whose record reuses memory if possible.
+func (r *runner) newFlight() *flight {
+	last := len(r.spare) - 1
+	if last < 0 {
+		return &flight{}
+	}
+	f := r.spare[last]
+	r.spare = r.spare[:last]
+	*f = flight{record: tacho.Record{Timeline: tacho.Timeline{Events: f.record.Events}}}
+	return f
 }
 
 // A RefusedError is returned by Server.Add if the server answers a request with an
@@ -479,15 +474,6 @@ func (r *runner) oldest() *flight {
 // land removes a request from the requests in flight.
 func (r *runner) land(f *flight) {
 	r.inFlight--
-	r.end(f)
-	f.rec, f.start = nil, nil // expiry may still refer to the flight while older requests are in flight
-	if r.Reuse && !f.noted {
-		r.spare = append(r.spare, f)
-	}
-}
-
-// end emits a record and starts the requests that waited for it.
-func (r *runner) end(f *flight) {
 	rec, t := f.rec, f.conversation
 	if rec.OK() && t.State != nil {
 		r.follow(t, t.Ended(rec.Turn, rec.End, r.answer(f)))
@@ -497,6 +483,10 @@ func (r *runner) end(f *flight) {
 	}
 	if err := r.sink.Add(rec); err != nil && r.err == nil {
 		r.err = err
+	}
+	f.rec, f.start = nil, nil // expiry may still refer to the flight while older requests are in flight
+	if r.Reuse && !f.noted {
+		r.spare = append(r.spare, f)
 	}
 }
 

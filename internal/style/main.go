@@ -97,7 +97,10 @@ func (c *checker) file(path, text string) error {
 	for _, group := range f.Comments {
 		for _, comment := range group.List {
 			if !directive(comment.Text) {
-				c.count(comment.Text)
+				for _, w := range word.FindAllString(comment.Text, -1) {
+					c.words++
+					c.counts[strings.ToLower(w)]++
+				}
 			}
 		}
 		c.find(path, files.Position(group.Pos()).Line, group.Text())
@@ -136,13 +139,6 @@ func directive(comment string) bool {
 }
 
 var word = regexp.MustCompile(`[a-zA-Z']+`)
-
-func (c *checker) count(comment string) {
-	for _, w := range word.FindAllString(comment, -1) {
-		c.words++
-		c.counts[strings.ToLower(w)]++
-	}
-}
 
 // find looks for banned phrases, also across the lines of one comment.
 func (c *checker) find(path string, line int, text string) {

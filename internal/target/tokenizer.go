@@ -26,9 +26,6 @@ type Tokenizers struct {
 	Token    string // access token for private repositories
 }
 
-// local returns the directory of cached tokenizers.
-func (t *Tokenizers) local() string { return cmp.Or(t.Cache, t.Home) }
-
 func (t *Tokenizers) hub() hub.Hub {
 	return hub.Hub{Endpoint: t.Endpoint, Token: t.Token, Home: t.Home, Cache: t.Cache, Offline: !t.Online}
 }
@@ -82,7 +79,7 @@ func (c *counting) findTokenizer(ctx context.Context) error {
 // from the local cache or the hub.
 func (c *counting) loadNamed(ctx context.Context, name string) error {
 	from := c.env.Tokenizers
-	if from.local() == "" || !strings.Contains(name, "/") {
+	if cmp.Or(from.Cache, from.Home) == "" || !strings.Contains(name, "/") {
 		return errors.New("want a model as owner/name")
 	}
 	name, revision, _ := strings.Cut(name, "@")

@@ -149,7 +149,7 @@ func (s *runList) find(ids []string) ([]*Item, error) {
 	for _, id := range ids {
 		i := slices.IndexFunc(items, func(it *Item) bool { return it.ID == id })
 		if i < 0 {
-			return nil, notThere(id)
+			return nil, fmt.Errorf("unknown run %.40q: reload the list", id)
 		}
 		out = append(out, items[i])
 	}

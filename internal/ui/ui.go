@@ -12,7 +12,6 @@ import (
 	"embed"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -152,9 +151,4 @@ func (c *pageCache) get(key string, make func() ([]byte, error)) ([]byte, error)
 		c.keys = c.keys[1:]
 	}
 	return html, nil
-}
-
-// notThere is the error for an unknown run.
-func notThere(id string) error {
-	return fmt.Errorf("unknown run %.40q: reload the list", id)
 }

@@ -56,11 +56,6 @@ func (j jointStep) took() (longest time.Duration) {
 	return longest
 }
 
-// prefills reports whether a batch contains prompt tokens.
-func (j jointStep) prefills() bool {
-	return slices.ContainsFunc(j, func(b *batch) bool { return b != nil && b.load.prefill > 0 })
-}
-
 // A launchedStep is a step that the GPU computes now or later.
 type launchedStep struct {
 	jointStep
@@ -186,7 +181,7 @@ func (h *host) await() {
 func (h *host) launchDone() {
 	took := h.launch.took()
 	begins, least := max(h.free, h.at), time.Duration(0)
-	if h.launch.prefills() {
+	if slices.ContainsFunc(h.launch, func(b *batch) bool { return b != nil && b.load.prefill > 0 }) {
 		begins, least = max(h.free, h.began+milliseconds(h.c.LaunchMs)), h.at+milliseconds(h.c.TailMs)
 	}
 	// A step passes the stages one after the other, behind the previous step.

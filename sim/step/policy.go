@@ -272,12 +272,6 @@ func (e *Engine) planDecode(s *seq, n int) {
 	e.load.longestContext = max(e.load.longestContext, context)
 }
 
-// decodeTokens is the number of tokens that a decode of s computes: one, plus
-// drafts up to its limit.
-func (e *Engine) decodeTokens(s *seq) int {
-	return 1 + min(e.p.Speculation.DraftTokens, s.MaxNew-s.generated-1)
-}
-
 // blocked reports whether a prefilled sequence must not decode: its previous token
 // is still in the pipeline, or another engine decodes it.
 func (e *Engine) blocked(s *seq) bool {
@@ -297,7 +291,8 @@ func (e *Engine) planDecodes(budget int) (left int) {
 		if !s.prefilled() || s.generated == s.emits || e.blocked(s) {
 			continue
 		}
-		n := min(e.decodeTokens(s), budget)
+		// A decode computes one token, and drafts up to its limit.
+		n := min(1+min(e.p.Speculation.DraftTokens, s.MaxNew-s.generated-1), budget)
 		if !e.makeRoom(s, s.context()+n-1) {
 			break // s was the last sequence
 		}
