@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -26,7 +27,7 @@ func TestFindScreen(t *testing.T) {
 			t.Fatalf("exit code %d: %s", code, errs.String())
 		}
 		table, rest, found := strings.Cut(out.String(), "\noverloaded: ")
-		if !found || !strings.Contains(rest, "\nDEGRADED: Undecided: ") && !strings.Contains(rest, "\nUndecided: ") {
+		if !found || !regexp.MustCompile(`\n(DEGRADED: )?SIMULATED: Undecided: `).MatchString(rest) {
 			t.Fatalf("no legend or no answer:\n%s", out.String())
 		}
 		for i, line := range strings.Split(table, "\n") {
