@@ -256,7 +256,7 @@ var loadRules = []Rule{
 	},
 	{
 		Code: "latency-trend", Unit: "share", Note: trendShare, Degraded: never, Invalid: never, atEnd: true,
-		Doc:    "change of mean E2EL from the first to the last third of the steady part, if random variation does not explain it. The figures then depend on the length of the run",
+		Doc:    "significant change of mean E2EL from the first to the last third of the steady part",
 		Action: "run longer, or find the cause",
 		value: func(s *Summary) (float64, bool) {
 			if s.Steady == nil || s.Steady.Trend == nil {
@@ -274,7 +274,7 @@ var loadRules = []Rule{
 	},
 	{
 		Code: SlowStart, Unit: "share", Note: 0.05, Degraded: never, Invalid: never, atEnd: true,
-		Doc:    "excess of the first requests over the mean of the others / sum of all, in TTFT or E2EL, for a start that differs from the rest. Figures contain it, high percentiles most",
+		Doc:    "excess of the first requests over the mean of the others / sum of all, in TTFT or E2EL",
 		Action: "leave them out with --num-warmups",
 		value: func(s *Summary) (float64, bool) {
 			if s.Steady == nil || s.Steady.WarmUp == nil {
