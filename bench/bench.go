@@ -1,16 +1,20 @@
 // Package bench runs plans from other programs: it is tacho as a library.
 //
 // Run measures the levels of a plan, stores their records below the plan's RunsDir
-// and returns their results. All types of this package can be used from another
+// and returns their results. Find searches for the highest load that meets an SLO.
+// All types of this package can be used from another
 // module.
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/tacho-bench/tacho/internal/bench"
 	"github.com/tacho-bench/tacho/internal/run"
+	"github.com/tacho-bench/tacho/internal/search"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/plan"
 )
@@ -44,4 +48,48 @@ func Run(ctx context.Context, p plan.Plan, o Options) (outcome.Run, error) {
 		return outcome.Run{}, err
 	}
 	return bench.Run(ctx, p, inner)
+}
+
+// A Goal describes a search for the highest load that meets an SLO.
+type Goal struct {
+	SLO      string        // as ttft:p99<500ms,error<0.1%
+	Load     string        // rate, concurrency or users; empty is rate
+	Within   string        // precision of the limit; empty is 5%
+	From, To float64       // first and highest load; 0 is chosen
+	Budget   time.Duration // most time for all probes; 0 is chosen
+}
+
+// A Limit is the answer of a search. Loads are 0 if unknown.
+type Limit struct {
+	Holds     bool    // a load meets the SLO
+	Load      float64 // highest load that met the SLO
+	Missed    float64 // lowest load above Load that missed the SLO
+	Low, High float64 // 95 % confidence interval
+	Decided   bool    // Missed is near Load, or no load meets the SLO
+	Sentence  string
+	Run       outcome.Run // with the probes as levels
+}
+
+// Find searches for the highest load that meets a goal. The plan sets no load and no
+// lists. If ctx is canceled, Find returns the limit so far and ctx's error.
+func Find(ctx context.Context, p plan.Plan, g Goal, o Options) (Limit, error) {
+	inner, err := o.inner(&p)
+	if err != nil {
+		return Limit{}, err
+	}
+	g.Load, g.Within = cmp.Or(g.Load, string(search.Rate)), cmp.Or(g.Within, "5%")
+	s, err := (*bench.Goal)(&g).Search(&p)
+	if err != nil {
+		return Limit{}, err
+	}
+	var out Limit
+	out.Run, err = bench.Measure(ctx, p, inner, func(b *bench.Bench, ctx context.Context) error {
+		err := b.Find(ctx, s)
+		if b.Keep != nil {
+			l := b.Limit(s, err == nil)
+			out = Limit{Holds: l.Holds, Load: l.Load, Missed: l.Missed, Low: l.Low, High: l.High, Decided: l.Decided, Sentence: l.Sentence}
+		}
+		return err
+	})
+	return out, err
 }

@@ -48,10 +48,10 @@ type Bench struct {
 
 	Outer outcome.Coordinates // coordinates of the server settings
 	Base  int                 // number of levels with other server settings
-	Terse bool                // levels are probes of a search, without result files
 
 	o       Options
 	shown   live.Observer           // shows the run to the user
+	terse   bool                    // levels are probes of a search, without result files
 	stop    context.CancelCauseFunc // ends the run if it cannot be stored
 	given   json.RawMessage         // the original plan
 	to      *publish.Collector      // receiver of metrics and spans; nil if there is none
@@ -64,6 +64,11 @@ type Bench struct {
 // stored below the plan's RunsDir. If ctx is canceled, Run returns the finished
 // levels and ctx's error.
 func Run(ctx context.Context, p plan.Plan, o Options) (outcome.Run, error) {
+	return Measure(ctx, p, o, (*Bench).Run)
+}
+
+// Measure runs a plan like Run. measure measures the levels.
+func Measure(ctx context.Context, p plan.Plan, o Options, measure func(*Bench, context.Context) error) (outcome.Run, error) {
 	var before *outcome.Run
 	if o.Resume != "" {
 		var err error
@@ -86,7 +91,7 @@ func Run(ctx context.Context, p plan.Plan, o Options) (outcome.Run, error) {
 			return outcome.Run{}, err
 		}
 	}
-	b.Note(b.Run(ctx))
+	b.Note(measure(b, ctx))
 	if b.Keep != nil {
 		b.Outcome.Order()
 		r := &report.Report{Runs: []outcome.Run{b.Outcome}}
@@ -101,9 +106,14 @@ func Run(ctx context.Context, p plan.Plan, o Options) (outcome.Run, error) {
 
 // Run measures the levels of the plan.
 func (b *Bench) Run(ctx context.Context) error {
+	return b.stoppable(ctx, func(ctx context.Context) error { return b.Runner.Run(ctx, b, b.Outcome.Levels...) })
+}
+
+// stoppable measures levels until they end or cannot be stored.
+func (b *Bench) stoppable(ctx context.Context, measure func(context.Context) error) error {
 	ctx, b.stop = context.WithCancelCause(ctx)
 	defer b.stop(nil)
-	err := b.Runner.Run(ctx, b, b.Outcome.Levels...)
+	err := measure(ctx)
 	var full DiskFull
 	if errors.As(context.Cause(ctx), &full) {
 		return full
@@ -200,7 +210,7 @@ func (b *Bench) LevelEnded(l *outcome.Level) {
 		b.Outcome.Began = l.Epoch
 	}
 	b.shown.LevelEnded(l)
-	if !b.Terse {
+	if !b.terse {
 		b.Note(b.saveResult(l))
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/tacho-bench/tacho/internal/live"
 	"github.com/tacho-bench/tacho/internal/redact"
 	"github.com/tacho-bench/tacho/internal/run"
+	"github.com/tacho-bench/tacho/internal/search"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/plan"
 	"github.com/tacho-bench/tacho/report"
@@ -251,9 +252,9 @@ type benchRun struct {
 	env      *Env
 	agents   *agents // nil without agents
 	progress *progress
-	search   bool         // levels are the probes of a search
-	prepared func() error // called before the next level; may be nil
-	answer   func() error // prints the result of a search instead of the levels
+	search   *search.Search // levels are its probes; nil without a search
+	prepared func() error   // called before the next level; may be nil
+	answer   func() error   // prints the result of a search instead of the levels
 }
 
 // Message implements live.Observer.
@@ -275,6 +276,9 @@ func (b *benchRun) LevelPrepared() error {
 
 // LevelStarted implements live.Observer.
 func (b *benchRun) LevelStarted(l *outcome.Level, feed *live.Feed) error {
+	if b.search != nil {
+		b.progress.search(b.search.Left())
+	}
 	b.progress.begin(b.bench.Runner, l, feed)
 	return nil
 }
@@ -283,7 +287,7 @@ func (b *benchRun) LevelStarted(l *outcome.Level, feed *live.Feed) error {
 // line is that of vLLM: its callers may parse the blocks. A search prints its probes itself.
 func (b *benchRun) LevelEnded(l *outcome.Level) {
 	switch b.progress.end(l); {
-	case b.search:
+	case b.search != nil:
 	case !b.brief():
 		b.bench.Note(b.printLevel(report.TextLevel, l))
 	case b.blocks():

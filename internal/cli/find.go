@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/bench"
 	"github.com/tacho-bench/tacho/internal/search"
 	"github.com/tacho-bench/tacho/internal/termtext"
 	"github.com/tacho-bench/tacho/metric"
@@ -27,9 +26,7 @@ import (
 
 // findFlags are the flags of find besides those of bench.
 type findFlags struct {
-	kind, within string
-	from, to     float64
-	budget       time.Duration
+	bench.Goal
 	planFlags
 }
 
@@ -80,11 +77,11 @@ rejected, because each probe ends when its result is certain.`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&f.kind, "find", string(search.Rate), "load to find: rate (requests per second), concurrency (requests in flight) or users (concurrent sessions with think time)")
-	fs.Float64Var(&f.from, "from", 0, "initial load (default: concurrency 1)")
-	fs.Float64Var(&f.to, "to", 0, "maximum load (default: unlimited)")
-	fs.StringVar(&f.within, "within", "5%", "precision of the limit")
-	fs.DurationVar(&f.budget, "budget", 0, "maximum time for all probes, such as 5m; --dry-run prints the usual time (default: the time of 6,500 requests at the limit, or three times that without a result)")
+	fs.StringVar(&f.Load, "find", string(search.Rate), "load to find: rate (requests per second), concurrency (requests in flight) or users (concurrent sessions with think time)")
+	fs.Float64Var(&f.From, "from", 0, "initial load (default: concurrency 1)")
+	fs.Float64Var(&f.To, "to", 0, "maximum load (default: unlimited)")
+	fs.StringVar(&f.Within, "within", "5%", "precision of the limit")
+	fs.DurationVar(&f.Budget, "budget", 0, "maximum time for all probes, such as 5m; --dry-run prints the usual time (default: the time of 6,500 requests at the limit, or three times that without a result)")
 	f.bind(fs, "print the plan without sending requests")
 	bind(fs, &p)
 	fs.Lookup("slo").Usage = "SLO to meet, as ttft:p99<500ms,tpot:p95<50ms,error<0.1%"
@@ -96,8 +93,11 @@ rejected, because each probe ends when its result is certain.`,
 
 // run checks the flags and searches for the limit.
 func (f *findFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
-	slo := p.TakeSLO()
-	s, err := f.search(&p, slo)
+	f.SLO = p.TakeSLO()
+	if err := knownWord("goal of --find", f.Load, findKinds()); err != nil {
+		return usage(err)
+	}
+	s, err := f.Search(&p)
 	if err != nil {
 		return usage(err)
 	}
@@ -106,58 +106,17 @@ func (f *findFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
 		if estimate != "" {
 			_, _ = fmt.Fprintln(env.Stderr, estimate) // informational
 		}
-		_, _ = fmt.Fprintf(env.Stderr, "Would search for the maximum %s that meets %s, within %s, with these options:\n", f.kind, slo, f.within) // informational
+		_, _ = fmt.Fprintf(env.Stderr, "Would search for the maximum %s that meets %s, within %s, with these options:\n", f.Load, f.SLO, f.Within) // informational
 		return dryRun(env, p)
 	}
 	return measure(ctx, env, p, nil, func(ctx context.Context, b *benchRun) error {
-		b.bench.Terse, b.search = true, true
+		b.search = s
 		if estimate != "" {
 			b.Message(estimate)
 		}
-		find := &finding{benchRun: b, search: s, plan: p}
-		return find.conclude(ctx, find.probeAll(ctx))
+		find := &finding{benchRun: b, search: s}
+		return find.conclude(ctx, b.bench.Find(ctx, s))
 	})
-}
-
-// search returns the search for the flags. It removes the load from the plan
-// and adds the SLO per request.
-func (f *findFlags) search(p *plan.Plan, slo string) (*search.Search, error) {
-	goals, err := search.ParseSLO(slo)
-	if err != nil {
-		return nil, fmt.Errorf("--slo: %w", err)
-	}
-	kind := search.Kind(f.kind)
-	if err := knownWord("goal of --find", f.kind, findKinds()); err != nil {
-		return nil, err
-	}
-	s := search.New(kind, goals)
-	if s.Within, err = search.ParseShare(f.within); err != nil {
-		return nil, fmt.Errorf("--within: %w", err)
-	}
-	s.From, s.To, s.Budget = f.from, f.to, f.budget
-	if s.Budget < 0 {
-		return nil, fmt.Errorf("--budget %v: want a value above 0", f.budget)
-	}
-	if s.From < 0 || s.To < 0 || s.To > 0 && s.From > s.To {
-		return nil, fmt.Errorf("--from %v --to %v: --from must be lower than --to", f.from, f.to)
-	}
-	if p.Varies() != "" {
-		return nil, fmt.Errorf("find does not accept lists (%s), set one value and run find once per value", p.Varies())
-	}
-	if err := f.checkLoad(p, kind); err != nil {
-		return nil, err
-	}
-	if p.Given("num-prompts") {
-		s.Size = p.NumPrompts
-	}
-	if len(p.Goodput) == 0 {
-		for _, g := range goals {
-			if slo, ok := g.PerRequest(); ok {
-				p.Goodput = append(p.Goodput, slo.Metric+":"+strconv.FormatFloat(slo.LimitMillis, 'g', -1, 64))
-			}
-		}
-	}
-	return s, nil
 }
 
 // findKinds returns the values of --find.
@@ -168,169 +127,10 @@ func findKinds() (out []string) {
 	return out
 }
 
-// checkLoad rejects options that set the load.
-func (f *findFlags) checkLoad(p *plan.Plan, kind search.Kind) error {
-	if p.Given("max-seconds") {
-		return errors.New("--max-seconds cannot be combined with find, which ends each probe itself (--num-prompts limits the requests of a probe)")
-	}
-	found := []string{"request-rate", "ramp-up-strategy"}
-	if kind != search.Rate {
-		found = append(found, "max-concurrency")
-	}
-	for _, name := range found {
-		if p.Given(name) {
-			return fmt.Errorf("--%s cannot be combined with find, which chooses the load (--from and --to limit it)", name)
-		}
-	}
-	if p.OwnTimes() {
-		return fmt.Errorf("--dataset-name %s has its own arrival times, so find cannot choose the load", p.DatasetName)
-	}
-	return nil
-}
-
 // A finding is a search in progress.
 type finding struct {
 	*benchRun
 	search *search.Search
-	plan   plan.Plan
-}
-
-// probeAll runs all probes of the search.
-func (f *finding) probeAll(ctx context.Context) error {
-	for {
-		p, ok := f.search.Next()
-		if !ok {
-			return nil
-		}
-		if err := f.probe(ctx, p); err != nil {
-			return err
-		}
-	}
-}
-
-// probe runs one probe and prints its result.
-func (f *finding) probe(ctx context.Context, p search.Probe) error {
-	level, err := f.level(p)
-	if err != nil {
-		return err
-	}
-	enough := make(chan struct{})
-	f.bench.Runner.Enough = enough
-	f.progress.search(f.search.Left())
-	judge := &judge{Sink: f.bench, watch: f.search.Watch(p), enough: enough, live: f.progress}
-	out, err := f.bench.Runner.Measure(ctx, level, judge)
-	if out == nil {
-		return err
-	}
-	f.bench.LevelEnded(out)
-	if err != nil {
-		return err
-	}
-	r := f.search.Add(judge.watch, f.void(out))
-	f.Message(f.line(r))
-	return nil
-}
-
-// level converts a probe to a level of the plan.
-func (f *finding) level(p search.Probe) (plan.Level, error) {
-	one := f.plan
-	value := strconv.FormatFloat(p.Load, 'f', -1, 64)
-	at := outcome.Coordinates{{Name: "max-concurrency", Value: value}}
-	switch {
-	case p.Open():
-		at = outcome.Coordinates{{Name: "request-rate", Value: value}}
-	case p.Kind == search.Rate:
-		at = outcome.Coordinates{{Name: "request-rate", Value: "inf"}, {Name: "max-concurrency", Value: "1"}}
-	}
-	if err := one.Set("num-prompts", strconv.Itoa(p.Ceiling())); err != nil {
-		return plan.Level{}, err
-	}
-	l, err := one.At(p.Number, at)
-	if err != nil || !p.Open() {
-		return l, err
-	}
-	draw := func(l plan.Level, k uint64) iter.Seq[time.Duration] {
-		pacer, bad := f.bench.Runner.Draw(l, k)
-		if bad != nil {
-			err = bad
-			return func(func(time.Duration) bool) {}
-		}
-		return pacer.Arrivals()
-	}
-	process := l
-	process.Prompts = search.ProcessSize
-	l.Draw = f.search.ChooseDraw(p, draw(process, 0), func(k uint64) iter.Seq[time.Duration] { return draw(l, k) })
-	return l, err
-}
-
-// A judge is a sink that ends a probe when its result is certain.
-type judge struct {
-	tacho.Sink
-	watch  *search.Watch
-	enough chan struct{}
-	over   bool
-	live   interface{ inFlight() int }
-}
-
-// Add implements tacho.Sink.
-func (j *judge) Add(r *tacho.Record) error {
-	if j.watch.Add(r, j.live.inFlight()) && !j.over {
-		j.over = true
-		close(j.enough)
-	}
-	return j.Sink.Add(r)
-}
-
-// inFlight returns the number of requests in flight.
-func (p *progress) inFlight() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.level == nil {
-		return 0
-	}
-	return p.level.feed.InFlight()
-}
-
-// void explains why a probe is not usable, or returns an empty string: its
-// verdict is INVALID for another reason than failed requests, which a probe has
-// to detect, or the figure of a goal is not usable.
-func (f *finding) void(l *outcome.Level) string {
-	v := &l.Summary.Verdict
-	for _, r := range v.Reasons {
-		if r.Severity == metric.Invalid && r.Code != "failures" && r.Code != "no-success" {
-			return r.Text
-		}
-	}
-	for _, g := range f.search.Goals {
-		q := metric.Quantity{Metric: g.Metric}
-		if why := q.Unusable(&l.Summary); g.Metric != nil && v.Severity != metric.Invalid && why != "" {
-			return why
-		}
-	}
-	return ""
-}
-
-// line describes a probe in one line.
-func (f *finding) line(r search.Result) string {
-	at := metric.Brief(r.Load) + " " + r.Kind.Unit()
-	if r.Alone {
-		at = "concurrency 1"
-	}
-	verdict := r.Verdict.String()
-	switch r.Verdict {
-	case search.Undecided:
-		verdict += " on " + r.Why
-	case search.Void:
-		verdict += ", because " + r.Why + ","
-	}
-	return fmt.Sprintf("Probe %d, %s: %s after %d requests in %.0f s (%s)", r.Number+1, at, verdict, r.Requests, r.Took.Seconds(), strings.Join(f.values(r), ", "))
-}
-
-func (f *finding) values(r search.Result) (out []string) {
-	for i, g := range f.search.Goals {
-		out = append(out, g.Words()+" "+g.Show(r.Goals[i].Value))
-	}
-	return out
 }
 
 // conclude prints the probes and the limit, stores both and returns the exit
@@ -340,12 +140,7 @@ func (f *finding) conclude(ctx context.Context, err error) error {
 	if f.bench.Keep == nil {
 		return cmp.Or(ctx.Err(), err)
 	}
-	limit := f.search.Limit(err == nil)
-	if f.bench.Runner.Plan.Virtual {
-		limit.Sentence = metric.PredictedWord + limit.Sentence
-	}
-	f.bench.Outcome.Notes, f.bench.Outcome.HeldProbe = append(f.bench.Outcome.Notes, outcome.LimitNote(limit.Sentence)), limit.Probe
-	f.bench.Note(f.bench.Keep.Limit(limit))
+	limit := f.bench.Limit(f.search, err == nil)
 	f.answer = func() error { return f.show(&limit) }
 	err = f.benchRun.conclude(ctx, err)
 	var exit *exitError

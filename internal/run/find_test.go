@@ -1,4 +1,4 @@
-package cli
+package run
 
 import (
 	"testing"
@@ -25,10 +25,9 @@ func TestVoidProbe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := &finding{search: search.New(search.Rate, goals)}
 		l := &outcome.Level{}
 		l.Summary.Verdict = metric.JudgeBy(&metric.Summary{Config: metric.Config{Known: []metric.Reason{c.reason}}}, []string{})
-		if got := f.void(l); got != c.want {
+		if got := void(goals, l); got != c.want {
 			t.Errorf("%s, %s: %q, want %q", c.slo, c.reason.Code, got, c.want)
 		}
 	}
