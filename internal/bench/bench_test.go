@@ -75,6 +75,9 @@ func TestRun(t *testing.T) {
 		if err == nil || len(some.Levels) != 1 {
 			t.Fatalf("%d levels and %v, want one level and an error", len(some.Levels), err)
 		}
+		if !strings.Contains(filepath.Base(dir), "-10..20rps-") {
+			t.Errorf("the run directory %s does not say the load", dir)
+		}
 		o.Resume = dir
 		all, err := bench.Run(t.Context(), plan.Default(), o)
 		if err != nil || len(all.Levels) != 2 {

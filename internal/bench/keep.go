@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -37,13 +38,14 @@ func (b *Bench) manifest() store.Manifest {
 		Target: store.Target{Backend: r.Plan.Backend, Model: r.Target.ModelID, Dataset: r.Plan.Prompts(), Counter: r.Counter().Name(), IDPrefix: r.Plan.RequestIDPrefix},
 	}
 	m.Cluster = b.o.Cluster
-	if m.Label == "" {
-		m.Label = r.Plan.Backend
-	}
+	prefix := ""
 	if r.Plan.Virtual {
-		m.Label = "predicted-" + m.Label // predictions must not be mistaken for measurements
+		prefix = "predicted-" // predictions must not be mistaken for measurements
 	}
-	m.Label = b.o.Env.Secrets.Sweep(m.Label) // part of the directory's name
+	if m.Label == "" {
+		m.Label = b.name(nameLength - len(prefix))
+	}
+	m.Label = b.o.Env.Secrets.Sweep(prefix + m.Label) // part of the directory's name
 	if r.Target.Model != r.Target.ModelID {
 		m.Target.Requested = r.Target.Model
 	}
@@ -54,6 +56,19 @@ func (b *Bench) manifest() store.Manifest {
 		m.Target.GPUs = append(m.Target.GPUs, store.GPUs(g))
 	}
 	return m
+}
+
+// name returns the name of the run if the plan has no label.
+func (b *Bench) name(limit int) string {
+	r := b.Runner
+	load, engine := loadName(&r.Asked), r.Plan.Backend
+	if b.terse {
+		load = "find"
+	}
+	if len(r.Target.Servers) > 0 {
+		engine = cmp.Or(r.Target.Servers[0].Name, engine)
+	}
+	return runName(b.o.Env.Secrets.Sweep(r.Target.ModelID), load, engine, limit)
 }
 
 // varies returns the names of the options that differ between levels.
