@@ -118,21 +118,29 @@ func (c *Config) Validate() error {
 	if !(c.SteadyThreshold >= 0 && c.SteadyThreshold <= 1) {
 		return fmt.Errorf("steady-state threshold %v is not valid, use a share of the concurrency limit above 0 and up to 1", c.SteadyThreshold)
 	}
-	for _, slo := range c.Goodput {
-		if err := slo.validate(); err != nil {
-			return err
-		}
-	}
-	if c.SLO != "" {
-		if _, err := ParseSLO(c.SLO); err != nil {
-			return fmt.Errorf("SLO: %w", err)
-		}
+	if err := c.validateSLOs(); err != nil {
+		return err
 	}
 	if !(c.StallMillis >= 0 && c.StallMillis <= maxMillis) {
 		return fmt.Errorf("stall threshold %v is not valid, use 0 to %g milliseconds", c.StallMillis, float64(maxMillis))
 	}
 	if !(c.GPUPrice >= 0 && c.GPUPrice <= maxPrice) {
 		return fmt.Errorf("GPU price %v is not valid, use the price per hour, 0 to %g", c.GPUPrice, float64(maxPrice))
+	}
+	return nil
+}
+
+func (c *Config) validateSLOs() error {
+	for _, slo := range c.Goodput {
+		if err := slo.validate(); err != nil {
+			return err
+		}
+	}
+	if c.SLO == "" {
+		return nil
+	}
+	if _, err := ParseSLO(c.SLO); err != nil {
+		return fmt.Errorf("SLO: %w", err)
 	}
 	return nil
 }
