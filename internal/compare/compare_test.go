@@ -278,7 +278,7 @@ func TestGateOfAnSLO(t *testing.T) {
 		"tpot:p99<1ms":             "NOT JUDGED tpot:p99<1ms: the run has no tpot.p99",
 		"error<1%,ttft:mean<200ms": "FAILED error<1%: failures is 10.00 %|FAILED ttft:mean<200ms: 10 of 100 requests failed",
 	} {
-		l := told(4, 0, 90, 150)
+		l := levelOf(4, 0, 90, 150)
 		if strings.HasPrefix(slo, "error") {
 			l.Summary.Failed, l.Summary.Requests = 10, 100
 		}
