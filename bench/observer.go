@@ -92,7 +92,7 @@ func (o *observer) tick(feed *live.Feed) {
 	c := &feed.Counts
 	now := Live{Finished: c.Finished.Load(), Failed: c.Failed.Load(), OutputTokens: c.Tokens.Load()}
 	now.Sent = c.Started.Load() // last, so that Sent is never below Finished
-	o.Observer.Tick(now)
+	o.Tick(now)
 }
 
 // LevelEnded implements live.Observer.

@@ -158,18 +158,28 @@ func (p *Plan) Config(l Level) (metric.Config, error) {
 		}
 		c.Goodput = append(c.Goodput, slos...)
 	}
-	if c.SLO = p.SLO; p.SLO != "" {
-		goals, err := metric.ParseSLO(p.SLO)
-		if err != nil {
-			return c, fmt.Errorf("--slo: %w", err)
-		}
-		for _, g := range goals {
-			if g.P > 0 && g.P != 50 && g.P != 90 && g.P != 95 && !slices.Contains(c.Percentiles, g.P) {
-				c.Percentiles = append(c.Percentiles, g.P)
-			}
-		}
+	if err := p.slo(&c); err != nil {
+		return c, err
 	}
 	return c, c.Validate()
+}
+
+// slo sets the SLO of each level and adds its percentiles to those of the report.
+func (p *Plan) slo(c *metric.Config) error {
+	c.SLO = p.SLO
+	if p.SLO == "" {
+		return nil
+	}
+	goals, err := metric.ParseSLO(p.SLO)
+	if err != nil {
+		return fmt.Errorf("--slo: %w", err)
+	}
+	for _, g := range goals {
+		if !slices.Contains([]float64{0, 50, 90, 95}, g.P) && !slices.Contains(c.Percentiles, g.P) {
+			c.Percentiles = append(c.Percentiles, g.P)
+		}
+	}
+	return nil
 }
 
 // percentiles sets the percentiles of the report and of the table of levels.

@@ -1,6 +1,9 @@
 package bench
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // --report accepts lists, and commas in paths.
 func TestReportLists(t *testing.T) {
@@ -9,11 +12,11 @@ func TestReportLists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := ""
+	var got strings.Builder
 	for _, o := range out {
-		got += o.Format.Name + ":" + o.Rows + "=" + o.Path + " "
+		got.WriteString(o.Format.Name + ":" + o.Rows + "=" + o.Path + " ")
 	}
-	if want := "json:=a.json html:=/tmp/b.html csv:= csv:token=x,1.csv markdown:= "; got != want {
-		t.Errorf("%s, want %s", got, want)
+	if want := "json:=a.json html:=/tmp/b.html csv:= csv:token=x,1.csv markdown:= "; got.String() != want {
+		t.Errorf("%s, want %s", got.String(), want)
 	}
 }

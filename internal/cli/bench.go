@@ -208,7 +208,7 @@ func (b *benchRun) opened(ctx context.Context) error {
 // close disconnects from servers and agents.
 func (b *benchRun) close(ctx context.Context) {
 	b.disconnect()
-	b.agents.close(b.env.restarts(ctx))
+	b.agents.close(b.env.restarts(ctx)) //nolint:contextcheck // agents are released after ctx was canceled, too
 	b.bench.Unpublish(ctx)
 }
 

@@ -49,7 +49,7 @@ func children() (pids []int) {
 	lists, _ := filepath.Glob("/proc/self/task/*/children") // the pattern is correct
 	for _, list := range lists {
 		text, _ := os.ReadFile(list) // empty if the thread has ended
-		for _, word := range strings.Fields(string(text)) {
+		for word := range strings.FieldsSeq(string(text)) {
 			pid, _ := strconv.Atoi(word) // from the kernel
 			pids = append(pids, pid)
 		}

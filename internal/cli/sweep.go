@@ -149,7 +149,7 @@ func (s *serverSweep) run(ctx context.Context) error {
 // free stops the agents, if there are any, and stops publishing metrics.
 func (s *serverSweep) free(ctx context.Context) {
 	if s.bench != nil {
-		s.bench.agents.close(s.bench.env.restarts(ctx))
+		s.bench.agents.close(s.bench.env.restarts(ctx)) //nolint:contextcheck // as in benchRun.close
 		s.bench.bench.Unpublish(ctx)
 	}
 }

@@ -129,12 +129,16 @@ var Table = []Row{
 	{Theirs: "task", Values: protocols, Ours: "--backend=$1"}, // more specific than --api-backend
 	{Theirs: "api api-backend api.type backend.request-format endpoint-type llm-api task", Advice: "set --backend; tacho bench --help-all lists all protocols"},
 	{Theirs: "extra-inputs", Rule: extraInputs},
-	{Theirs: "load.lora-traffic-split.split", Rule: same,
-		Advice: "tacho gives each adapter the same share: set --lora-modules, with an adapter named twice for twice the share"},
+	{
+		Theirs: "load.lora-traffic-split.split", Rule: same,
+		Advice: "tacho gives each adapter the same share: set --lora-modules, with an adapter named twice for twice the share",
+	},
 	{Theirs: "lora-request-distribution", Values: "uniform", Ours: "--lora-assignment=random"},
 	{Theirs: "lora-request-distribution lora-zipf-alpha", Advice: "name an adapter twice in --lora-modules for twice the share"},
-	{Theirs: "server-gpu-count server-gpu-type", Ours: "--gpus=${server-gpu-count=1}x${server-gpu-type}",
-		Advice: "the type of GPU is missing: write both as --gpus 8xH100"},
+	{
+		Theirs: "server-gpu-count server-gpu-type", Ours: "--gpus=${server-gpu-count=1}x${server-gpu-type}",
+		Advice: "the type of GPU is missing: write both as --gpus 8xH100",
+	},
 
 	// The load.
 	{Theirs: arrivals + " load.type", Values: "constant", Ours: "--burstiness=inf"},
@@ -143,8 +147,10 @@ var Table = []Row{
 	{Theirs: "load.type", Values: "poisson concurrent"},
 	{Theirs: profile, Values: "synchronous", Ours: "--max-concurrency=1"},
 	{Theirs: profile, Values: "throughput", Ours: "--request-rate=inf"},
-	{Theirs: profile, Values: "concurrent", Ours: "--max-concurrency=${rate|profile.streams}",
-		Advice: "the number of streams is missing: set --max-concurrency"},
+	{
+		Theirs: profile, Values: "concurrent", Ours: "--max-concurrency=${rate|profile.streams}",
+		Advice: "the number of streams is missing: set --max-concurrency",
+	},
 	{Theirs: profile, Values: "constant async", Ours: "--request-rate=${rate|profile.rate} --burstiness=inf", Advice: noRate},
 	{Theirs: profile, Values: "poisson", Ours: "--request-rate=${rate|profile.rate}", Advice: noRate},
 	{Theirs: profile, Values: "sweep", Ours: "--request-rate=sweep --sweep-points=${rate|profile.rate|profile.sweep-size=}"},
@@ -157,8 +163,10 @@ var Table = []Row{
 	{Theirs: "load.stages.duration", Ours: "--max-seconds=$1", Rule: same, Advice: oneLimit},
 	{Theirs: "load.stages.num-requests", Ours: "--num-prompts=$1", Rule: same, Advice: oneLimit},
 	{Theirs: "load.stages load.lora-traffic-split", Advice: "want a list of JSON objects"},
-	{Theirs: "load.sweep.num-stages load.sweep.stage-duration load.sweep.type",
-		Ours: "--request-rate=sweep --sweep-points=${load.sweep.num-stages=5} --max-seconds=${load.sweep.stage-duration=180}"},
+	{
+		Theirs: "load.sweep.num-stages load.sweep.stage-duration load.sweep.type",
+		Ours:   "--request-rate=sweep --sweep-points=${load.sweep.num-stages=5} --max-seconds=${load.sweep.stage-duration=180}",
+	},
 	{Theirs: "constraint.kind", Values: "max_duration max_requests"},
 	{Theirs: "constraint constraint.kind", Advice: "set --max-seconds or --num-prompts"},
 	{Theirs: "max-time-per-run", Unless: "max-requests-per-run", Ours: "--max-seconds:=$1*60"},
@@ -168,8 +176,10 @@ var Table = []Row{
 	{Theirs: "iteration-type", Advice: "give a list, as in --random-batch-size 1,2,4"},
 
 	// Prompts and results.
-	{Theirs: "custom-dataset-type", Ours: "--dataset-name=$1",
-		Values: "mooncake_trace=mooncake bailian_trace=bailian burst_gpt_trace=burstgpt_trace weka_trace=weka single_turn=custom multi_turn=custom"},
+	{
+		Theirs: "custom-dataset-type", Ours: "--dataset-name=$1",
+		Values: "mooncake_trace=mooncake bailian_trace=bailian burst_gpt_trace=burstgpt_trace weka_trace=weka single_turn=custom multi_turn=custom",
+	},
 	{Theirs: "data.type", Values: "random synthetic=random shareGPT=sharegpt", Ours: "--dataset-name=$1"},
 	{Theirs: "data.type", Values: "shared_prefix", Ours: "--dataset-name=prefix_repetition" +
 		" --prefix-repetition-num-prefixes=${data.shared-prefix.num-groups|data.shared-prefix.num-unique-system-prompts=10}" +
@@ -196,8 +206,10 @@ var Table = []Row{
 	{Theirs: "dataset-name", Values: "image", Advice: "use --dataset-name random_mm"},
 	{Theirs: "dataset-name", Values: "mmmu longbench_v2 agentic-trace", Advice: "tacho has no such dataset; tacho bench --help-all lists the datasets"},
 	{Theirs: "gsp-group-distribution", Values: "uniform"},
-	{Theirs: "gsp-group-distribution gsp-zipf-alpha",
-		Advice: "use --dataset-name random with --random-num-prefixes, --random-prefix-len and --random-prefix-zipf"},
+	{
+		Theirs: "gsp-group-distribution gsp-zipf-alpha",
+		Advice: "use --dataset-name random with --random-num-prefixes, --random-prefix-len and --random-prefix-zipf",
+	},
 	{Theirs: "gsp-range-ratio", Values: "1 1.0"},
 	{Theirs: "gsp-range-ratio isl-* osl-*", Advice: "write the lengths as a distribution, as in --random-input-len 'uniform(64,128)'"},
 	{Theirs: "api.streaming", Values: "false False", Advice: "remove it, because tacho always streams"},
@@ -220,27 +232,37 @@ var Table = []Row{
 	{Theirs: "plot-throughput", Advice: "remove it; the page of the run has plots"},
 	{Theirs: "public-dataset", Advice: "use --dataset-name sharegpt, or --dataset-name hf with --dataset-path OWNER/NAME"},
 	{Theirs: "return-logprob", Advice: "set --logprobs"},
-	{Theirs: "session-turns-stddev session-turn-delay-stddev",
-		Advice: "write mean and deviation together, as in --turns 'normal(4,1)' and --think-time-ms 'normal(1000,100)'"},
+	{
+		Theirs: "session-turns-stddev session-turn-delay-stddev",
+		Advice: "write mean and deviation together, as in --turns 'normal(4,1)' and --think-time-ms 'normal(1000,100)'",
+	},
 	{Theirs: "search-* optuna-* sla-params ttft-sla* tpot-sla* itl-sla* e2e-sla* slo-attainment-fraction", Advice: findSLO},
 	{Theirs: "metrics slo", Advice: findSLO + ", or --goodput for a limit per request"},
-	{Theirs: "user-centric-rate num-users conversation-turn-mean data.conversation-replay.num-conversations",
-		Advice: "use --dataset-name conversation with --turns, --think-time-ms, and --request-rate or --max-concurrency"},
+	{
+		Theirs: "user-centric-rate num-users conversation-turn-mean data.conversation-replay.num-conversations",
+		Advice: "use --dataset-name conversation with --turns, --think-time-ms, and --request-rate or --max-concurrency",
+	},
 	{Theirs: "session-delay-ratio", Advice: "set --think-time-ms"},
 	{Theirs: "warmup warmup-*", Advice: "set --num-warmups"},
-	{Theirs: "data.trace.file load.trace.file mooncake-workload",
-		Advice: "use --dataset-path with --dataset-name mooncake, or another format of traces"},
+	{
+		Theirs: "data.trace.file load.trace.file mooncake-workload",
+		Advice: "use --dataset-path with --dataset-name mooncake, or another format of traces",
+	},
 	{Theirs: "server-metrics metrics.prometheus.url", Advice: "remove it; tacho reads the server's metrics page, and --metrics-url names another"},
 	{Theirs: "config", Advice: "write the options as flags, and store them with tacho init"},
 	{Theirs: "backend-args", Advice: "set --extra-body, --endpoint or --api-key"},
 	{Theirs: "connection-reuse-strategy", Advice: "remove it, because connections are kept open"},
 	{Theirs: "data-args", Advice: "set --hf-subset and --hf-split"},
-	{Theirs: "data-column-mapper data-preprocessor dataset-prompt-column prompt-suffix sharegpt-context-len",
-		Advice: "use --dataset-name custom with a file of prompts"},
+	{
+		Theirs: "data-column-mapper data-preprocessor dataset-prompt-column prompt-suffix sharegpt-context-len",
+		Advice: "use --dataset-name custom with a file of prompts",
+	},
 	{Theirs: "failed-request-threshold", Advice: "use --fail-if 'failures>1%'"},
 	{Theirs: "gpu-telemetry", Advice: "set --gpu-metrics-url"},
-	{Theirs: "output-extras profile-export-file profile-export-prefix upload-results storage-*",
-		Advice: "set --report FORMAT=PATH, as in --report json=results.json"},
+	{
+		Theirs: "output-extras profile-export-file profile-export-prefix upload-results storage-*",
+		Advice: "set --report FORMAT=PATH, as in --report json=results.json",
+	},
 	{Theirs: "prefix-ratio", Advice: "set --random-prefix-len"},
 	{Theirs: "request-cancellation-rate", Advice: "remove it, because tacho has no requests that are cancelled"},
 	{Theirs: "request-rate-ramp-duration", Advice: "set --ramp-up-strategy, --ramp-up-start-rps and --ramp-up-end-rps"},

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
+
 	"github.com/tacho-bench/tacho/internal/atomicfile"
 )
 

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/parquet-go/parquet-go"
+
 	"github.com/tacho-bench/tacho/internal/atomicfile"
 )
 

@@ -124,7 +124,7 @@ func ofLevels(levels []outcome.Level) Conclusion {
 		usable = append(usable, levels[i])
 	}
 	c.Verdict = worst(usable)
-	first := usable // the levels of the first sentence
+	var first []outcome.Level // of the first sentence
 	if k := climbOf(usable, origin); k != nil {
 		k.all = levels
 		k.conclude(&c)
