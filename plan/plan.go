@@ -164,7 +164,6 @@ type Results struct {
 	ResultFilename    string   `flag:"result-filename" help:"name of the result file"`
 	Metadata          []string `flag:"metadata" help:"extra entries in the result file, as KEY=VALUE ..." secret:"pair"`
 	PlotTimeline      bool     `flag:"plot-timeline" help:"write an HTML timeline of every request"`
-	PlotDatasetStats  bool     `flag:"plot-dataset-stats" help:"accepted for compatibility; lengths are in tacho report --format json"`
 	TimelineITL       string   `flag:"timeline-itl-thresholds" default:"25,50" help:"ITL limits of the timeline colors, in milliseconds"`
 	GPUs              GPUs     `flag:"gpus" help:"+ GPUs of the server, such as 8xMI300X or 4xH100,4xA100; stored with the run"`
 	Progress          string   `flag:"progress" list:"no" default:"auto" words:"auto live plain json none" help:"+ progress output: live (full-screen view), plain (text lines), json or none; auto is live on a terminal, otherwise plain"`

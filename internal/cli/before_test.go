@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -30,7 +31,11 @@ func tacho(t *testing.T, env map[string]string, interrupt chan os.Signal, args .
 	t.Helper()
 	runs := filepath.Join(t.TempDir(), "runs")
 	if args[0] == "bench" {
-		args = append([]string{"bench", "--runs-dir", runs, "--disable-tqdm"}, args[1:]...)
+		more := []string{"bench", "--disable-tqdm"}
+		if !slices.Contains(args, "--runs-dir") {
+			more = append(more, "--runs-dir", runs)
+		}
+		args = append(more, args[1:]...)
 	}
 	var out, errors bytes.Buffer
 	code := cli.Main(&cli.Env{
@@ -78,7 +83,11 @@ func refusing(path string, status int, body string) func(http.ResponseWriter, *h
 	}
 }
 
-const fewTokens = "--num-prompts 5 --random-input-len 8 --random-output-len 2 --metrics-url none"
+const (
+	fewPrompts  = "--num-prompts 5 "
+	fewTokens   = fewPrompts + shortTokens
+	shortTokens = "--random-input-len 8 --random-output-len 2 --metrics-url none"
+)
 
 // A server that rejects requests is detected with one request, or with two if
 // token ids may be the cause. The error names the problem and a fix.
@@ -156,16 +165,16 @@ func TestPlainOnTLS(t *testing.T) {
 func TestTrialsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for args, want := range map[string]int64{
-			"":                                  6,
-			"--no-trial":                        5,
-			"--num-warmups 3":                   8,
-			"--num-warmups 3 --no-trial":        8,
-			"--ready-check-timeout-sec 20":      6,
-			"--num-prompts 2,3":                 6,
-			"--num-prompts 2,3 --num-warmups 2": 9,
+			fewPrompts:                                  6,
+			fewPrompts + "--no-trial":                   5,
+			fewPrompts + "--num-warmups 3":              8,
+			fewPrompts + "--num-warmups 3 --no-trial":   8,
+			fewPrompts + "--ready-check-timeout-sec 20": 6,
+			"--num-prompts 2,3":                         6,
+			"--num-prompts 2,3 --num-warmups 2":         9,
 		} {
 			url, generated := site(t, nil)
-			s := tacho(t, nil, nil, append([]string{"bench", "--base-url", url}, strings.Fields(fewTokens+" "+args)...)...)
+			s := tacho(t, nil, nil, append([]string{"bench", "--base-url", url}, strings.Fields(shortTokens+" "+args)...)...)
 			if n := generated.Load(); s.code != 0 && s.code != 4 || n != want {
 				t.Errorf("%s: exit %d, %d requests, want %d\n%s", args, s.code, n, want, s.errors)
 			}
@@ -323,7 +332,7 @@ func TestFileNamesFromModels(t *testing.T) {
 		} {
 			url, _ := site(t, nil)
 			dir := t.TempDir()
-			args := append([]string{"bench", "--base-url", url, "--model", c.model, "--served-model-name", "tiny", "--label", c.label}, strings.Fields(fewTokens+" --num-prompts 2,3 --skip-tokenizer-init --save-result --plot-timeline --report csv --fail-if failures>50% --junit "+dir+"/gate.xml --result-dir "+dir)...)
+			args := append([]string{"bench", "--base-url", url, "--model", c.model, "--served-model-name", "tiny", "--label", c.label}, strings.Fields(shortTokens+" --num-prompts 2,3 --skip-tokenizer-init --save-result --plot-timeline --report csv --fail-if failures>50% --junit "+dir+"/gate.xml --result-dir "+dir)...)
 			s := tacho(t, nil, nil, args...)
 			files, err := filepath.Glob(dir + "/*")
 			if err != nil || len(files) != 5 || s.code != 0 && s.code != 4 {

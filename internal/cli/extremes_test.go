@@ -16,7 +16,12 @@ var extremes = []string{"0", "-1", "1e-320", "1e-10", "0.000001", "1e9", "1e300"
 
 // tiny is a prediction that takes some milliseconds.
 func tiny(t *testing.T, more ...string) []string {
-	args := []string{"predict", "--engine", "vllm-8b-h100", "--num-prompts", "8", "--random-input-len", "10", "--random-output-len", "4", "--runs-dir", t.TempDir()}
+	args := []string{"predict"}
+	for _, f := range [][2]string{{"--engine", "vllm-8b-h100"}, {"--num-prompts", "8"}, {"--random-input-len", "10"}, {"--random-output-len", "4"}, {"--runs-dir", t.TempDir()}} {
+		if !slices.Contains(more, f[0]) {
+			args = append(args, f[0], f[1])
+		}
+	}
 	return append(args, more...)
 }
 
@@ -112,12 +117,11 @@ func TestExtremeSearches(t *testing.T) {
 		lines = append(lines, "--slo ttft:p99<"+value, "--slo ttft:p"+value+"<1s", "--slo error<"+value)
 	}
 	for _, line := range lines {
-		args := []string{"find", "--virtual", "--sim", "vllm-8b-h100", "--random-input-len", "10", "--random-output-len", "2", "--no-html", "--runs-dir", t.TempDir(), "--from", "1", "--to", "2"}
-		if !strings.HasPrefix(line, "--budget") {
-			args = append(args, "--budget", "5s")
-		}
-		if !strings.HasPrefix(line, "--slo") {
-			args = append(args, "--slo", "ttft:p99<1s")
+		args := []string{"find", "--virtual", "--sim", "vllm-8b-h100", "--random-input-len", "10", "--random-output-len", "2", "--no-html", "--runs-dir", t.TempDir()}
+		for _, f := range [][2]string{{"--from", "1"}, {"--to", "2"}, {"--budget", "5s"}, {"--slo", "ttft:p99<1s"}} {
+			if !strings.HasPrefix(line, f[0]+" ") {
+				args = append(args, f[0], f[1])
+			}
 		}
 		code, stderr := ends(t, append(args, strings.Fields(line)...))
 		if code == 2 && !strings.Contains(stderr, "tacho: ") || code == 1 && !strings.Contains(stderr, "tacho: ") {

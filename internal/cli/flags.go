@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -90,6 +91,38 @@ func expand(root *cobra.Command, args []string) ([]string, error) {
 		out, args = append(out, given(flag.Name, args[:n])...), args[n:]
 	}
 	return append(out, args...), nil
+}
+
+// onlyOnce rejects two different values of a flag with one value in an expanded
+// command line. A flag takes precedence over a translated one.
+func onlyOnce(root *cobra.Command, args, translated []string) error {
+	cmd, _, err := root.Find(args)
+	if err != nil || cmd == root {
+		return nil //nolint:nilerr // cobra reports unknown commands
+	}
+	given := map[pflag.Value]string{} // an alias has the value of its flag
+	for _, arg := range args {
+		if arg == "--" {
+			break
+		}
+		name, value, _ := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		flag := cmd.Flags().Lookup(name)
+		if flag == nil || !strings.HasPrefix(arg, "--") || slices.Contains(translated, arg) || repeatable(flag) {
+			continue
+		}
+		value = cmp.Or(value, flag.NoOptDefVal)
+		if before, twice := given[flag.Value]; twice && before != value {
+			return usage(fmt.Errorf("--%s is given twice, with %s and with %s: keep one", name, before, value))
+		}
+		given[flag.Value] = value
+	}
+	return nil
+}
+
+// repeatable reports whether a flag keeps all its values.
+func repeatable(flag *pflag.Flag) bool {
+	kind := flag.Value.Type()
+	return kind == "count" || strings.HasSuffix(kind, "Array") || strings.HasSuffix(kind, "Slice")
 }
 
 // given returns a flag with each of its values, or alone.

@@ -14,10 +14,10 @@ import (
 
 // translateLine rewrites flags of other tools to flags of tacho, and prints the translation. Flags of tacho on the same
 // line take precedence.
-func translateLine(env *Env, root *cobra.Command, args []string) ([]string, error) {
+func translateLine(env *Env, root *cobra.Command, args []string) (all, translated []string, err error) {
 	cmd, _, err := root.Find(args)
 	if err != nil || cmd == root || cmd.Flags().Lookup("base-url") == nil {
-		return args, nil //nolint:nilerr // cobra reports unknown commands
+		return args, nil, nil //nolint:nilerr // cobra reports unknown commands
 	}
 	at := slices.Index(args, cmd.Name()) + 1
 	head, rest := slices.Clone(args[:at]), args[at:]
@@ -26,10 +26,10 @@ func translateLine(env *Env, root *cobra.Command, args []string) ([]string, erro
 	}
 	line, err := migrate.Line(rest, func(name string) bool { return cmd.Flags().Lookup(name) != nil })
 	if err != nil {
-		return nil, usage(err)
+		return nil, nil, usage(err)
 	}
 	explain(env, publicArgs(env.secrets, line.Flags), line.Needless)
-	return slices.Concat(head, line.Flags, line.Rest), nil
+	return slices.Concat(head, line.Flags, line.Rest), line.Flags, nil
 }
 
 // explain prints the translation for users who will type the flags again.
@@ -71,7 +71,7 @@ func unknownCommand(root *cobra.Command, word string) error {
 	}
 	hint := spelling.DidYouMean(word, names)
 	if ours := migrate.Commands[word]; ours != "" {
-		hint = ": use tacho " + ours
+		hint = fmt.Sprintf(": type tacho %s with the same flags", ours)
 	}
 	return fmt.Errorf("unknown command %q%s (tacho --help lists all)", word, hint)
 }

@@ -192,10 +192,14 @@ func TestWordsOfOtherTools(t *testing.T) {
 	t.Parallel()
 	const all = " (tacho bench --help-all lists all)"
 	for line, want := range map[string]string{
-		"profile --model m":        `unknown command "profile": use tacho bench (tacho --help lists all)`,
-		"benchmark --target U":     `unknown command "benchmark": use tacho bench (tacho --help lists all)`,
-		"run":                      `unknown command "run": use tacho bench (tacho --help lists all)`,
-		"serve-bench --port 1":     `unknown command "serve-bench": use tacho bench (tacho --help lists all)`,
+		"profile --model m":             `unknown command "profile": type tacho bench with the same flags (tacho --help lists all)`,
+		"benchmark --target U":          `unknown command "benchmark": type tacho bench with the same flags (tacho --help lists all)`,
+		"run":                           `unknown command "run": type tacho bench with the same flags (tacho --help lists all)`,
+		"serve-bench --port 1":          `unknown command "serve-bench": type tacho bench with the same flags (tacho --help lists all)`,
+		"guidellm benchmark --target U": `unknown command "guidellm": type tacho bench with the same flags (tacho --help lists all)`,
+		"vllm bench serve --model m":    `unknown command "vllm": type tacho bench with the same flags (tacho --help lists all)`,
+		"genai-bench":                   `unknown command "genai-bench": type tacho bench with the same flags (tacho --help lists all)`,
+		"bench --max-concurrency 8 --num-prompts 1 --max_concurrency sweep": "--max-concurrency is given twice, with 8 and with sweep: keep one",
 		"something --model m":      `unknown command "something" (tacho --help lists all)`,
 		"bench --gsp-zipf-alpha 1": "unknown flag --gsp-zipf-alpha: use --dataset-name random with --random-num-prefixes, --random-prefix-len and --random-prefix-zipf" + all,
 		"bench --quantum 4":        "unknown flag --quantum" + all,

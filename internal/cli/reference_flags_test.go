@@ -35,6 +35,7 @@ var otherDefaults = map[string]string{
 // reason.
 var notHere = map[string]string{
 	"h": "cobra makes it", "help": "cobra makes it",
+	"plot-dataset-stats": "accepted with a line that it has no effect",
 }
 
 // Every option of the reference exists in tacho with the same default and all

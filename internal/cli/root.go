@@ -131,9 +131,12 @@ func execute(env *Env) int {
 	ctx, stop := interruptible(context.Background(), env)
 	defer stop()
 	root := newRoot(env)
-	args, err := translateLine(env, root, env.Args)
+	args, translated, err := translateLine(env, root, env.Args)
 	if err == nil {
 		args, err = expand(root, args)
+	}
+	if err == nil {
+		err = onlyOnce(root, args, translated)
 	}
 	if err == nil {
 		args = fromEnvironment(env, root, args)

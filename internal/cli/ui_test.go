@@ -19,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,6 +55,9 @@ func viewing(ts *testscript.TestScript, _ bool, args []string) {
 		args = append([]string{"runs"}, args...)
 	}
 	args[0] = ts.MkAbs(args[0])
+	if at := slices.Index(args, "--port"); at > 0 {
+		args = slices.Delete(args, at, at+2) // the documented port may be taken
+	}
 	_, stop, err := startUI(append(args, "--port", "0")...)
 	ts.Check(err)
 	if code, _ := stop(); code != 0 {

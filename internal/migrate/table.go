@@ -6,10 +6,11 @@ import (
 	"sync"
 )
 
-// Commands maps commands of other tools to commands of tacho.
+// Commands maps commands of other tools, and the tools themselves, to commands of tacho.
 var Commands = map[string]string{
-	"benchmark": "bench", "load-test": "bench", "mock-server": "sim", "perf": "bench", "plot": "report",
-	"profile": "bench", "run": "bench", "serve-bench": "bench", "visualize": "report",
+	"aiperf": "bench", "benchmark": "bench", "evalscope": "bench", "genai-bench": "bench", "genai-perf": "bench", "guidellm": "bench",
+	"inference-perf": "bench", "load-test": "bench", "mock-server": "sim", "perf": "bench", "plot": "report", "profile": "bench", "run": "bench",
+	"serve-bench": "bench", "sglang": "bench", "sglang-bench": "bench", "visualize": "report", "vllm": "bench", "vllm-bench": "bench",
 }
 
 // Modes are words after bench, or in place of it, in command lines of other tools, with tacho's way.
@@ -105,6 +106,7 @@ var Table = []Row{
 	{Theirs: "reset-kv-cache!", Ours: "--flush-cache"},
 	{Theirs: "tokenize-prompt!", Ours: "--prompt-token-ids"},
 	{Theirs: "tokenizer-trust-remote-code!", Ours: "--trust-remote-code"},
+	{Theirs: "plot-dataset-stats!", Why: "the report gives the lengths of prompts and answers"},
 	{Theirs: "stream! streaming!", Why: "tacho always streams"},
 	{Theirs: "fixed-schedule! use-trace-timestamps! no-fixed-schedule!", Why: "traces keep their times, unless --no-self-timed is given"},
 	{Theirs: "no-gpu-telemetry!", Why: "tacho reads a DCGM exporter only with --gpu-metrics-url"},
@@ -237,7 +239,7 @@ var Table = []Row{
 		Advice: "write mean and deviation together, as in --turns 'normal(4,1)' and --think-time-ms 'normal(1000,100)'",
 	},
 	{Theirs: "search-* optuna-* sla-params ttft-sla* tpot-sla* itl-sla* e2e-sla* slo-attainment-fraction", Advice: findSLO},
-	{Theirs: "metrics slo", Advice: findSLO + ", or --goodput for a limit per request"},
+	{Theirs: "metrics", Advice: findSLO + ", or --goodput for a limit per request"},
 	{
 		Theirs: "user-centric-rate num-users conversation-turn-mean data.conversation-replay.num-conversations",
 		Advice: "use --dataset-name conversation with --turns, --think-time-ms, and --request-rate or --max-concurrency",
