@@ -164,7 +164,7 @@ func (p *Plan) Config(l Level) (metric.Config, error) {
 	return c, c.Validate()
 }
 
-// slo sets the SLO of each level and adds its percentiles to those of the report.
+// slo sets the SLO of each level and adds its percentiles to the report.
 func (p *Plan) slo(c *metric.Config) error {
 	c.SLO = p.SLO
 	if p.SLO == "" {
