@@ -157,7 +157,7 @@ func TestBottleneckSentences(t *testing.T) {
 		{
 			"a front end", sumUp(metric.Config{}, waited(153*ms, 1800*ms, nil)),
 			&metric.Instruments{QueueMillis: new(0.0), PrefillMillis: new(153.0), DecodeMillis: new(900.0), E2ELMillis: new(1953.0), Timed: new(1.0)},
-			"The server's front end is the limit, not its engine: requests spend 900 ms (45 %) of 2 s in it. The engine makes a token every 100 ms, but tokens arrive every 200 ms.",
+			"The server's front end (HTTP and tokenizer) is the limit, not its engine: requests spend 900 ms (45 %) of 2 s in it. The engine makes a token every 100 ms, but tokens arrive every 200 ms.",
 		},
 		{
 			"a queue", sumUp(metric.Config{}, waited(1053*ms, 900*ms, nil)),

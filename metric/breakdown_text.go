@@ -72,7 +72,7 @@ func (s *Summary) clientWords(split *TimeSplit, p *TimePart) string {
 func (s *Summary) waitWords(split *TimeSplit, p *TimePart) string {
 	switch {
 	case p.Key() == string(FrontEnd):
-		text := fmt.Sprintf("The server's front end is the limit, not its engine: requests spend %s of %s in it.", amount(p), Duration(split.Millis))
+		text := fmt.Sprintf("The server's front end (HTTP and tokenizer) is the limit, not its engine: requests spend %s of %s in it.", amount(p), Duration(split.Millis))
 		if theirs, ours := s.pace(split); theirs > 0 {
 			text += fmt.Sprintf(" The engine makes a token every %s, but tokens arrive every %s.", Duration(theirs), Duration(ours))
 		}

@@ -8,7 +8,7 @@ const nine = (s) => -Math.log10(Math.max(1e-4, 1 - s));
 const binEdge = (d, i) => 10 ** ((d.curve.from + i) / 16); // ms: a histogram has 16 bins in a decade
 const heights = (d) => { const { counts } = d.curve; return counts.map((n, i) => [binEdge(d, i), binEdge(d, i + 1), n / d.n, n]); };
 const shows = (d, p) => !d.n || d.n * (100 - p) >= 100; // a percentile needs a value above it; other tools may not state n
-const SHAPES = [['cdf', 'CDF'], ['nines', 'nines'], ['histogram', 'histogram']];
+const SHAPES = [['cdf', 'CDF'], ['nines', 'tail'], ['histogram', 'histogram']];
 function distribution(key) {
   const H = 250, name = key.toUpperCase(), isHistogram = () => state.shape === 'histogram';
   const known = (r) => r.levels.filter((l) => l[key]?.curve && l[key].n !== 1 && (!l.invalid || l === picked(r))), all = () => shown().flatMap(known), strongest = () => shown().map(picked).filter((l) => l[key]?.curve && l[key].n !== 1);
