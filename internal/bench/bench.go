@@ -104,9 +104,9 @@ func Measure(ctx context.Context, p plan.Plan, o Options, measure func(*Bench, c
 	return b.Outcome, b.failed
 }
 
-// Run measures the levels of the plan.
+// Run measures the levels of the plan that were not measured with these server settings.
 func (b *Bench) Run(ctx context.Context) error {
-	return b.stoppable(ctx, func(ctx context.Context) error { return b.Runner.Run(ctx, b, b.Outcome.Levels...) })
+	return b.stoppable(ctx, func(ctx context.Context) error { return b.Runner.Run(ctx, b, b.Outcome.Levels[b.Base:]...) })
 }
 
 // stoppable measures levels until they end or cannot be stored.
