@@ -33,6 +33,7 @@ type Config struct {
 	EndedEarlyS      float64   `json:"ended_early_s,omitempty"`             // when the user ended the level; 0 means that it ended as planned
 	Unsent           int       `json:"unsent,omitempty"`                    // sessions that were never sent although they were due before the sending ended
 	Predicted        bool      `json:"predicted,omitempty"`                 // computed by a model, not measured
+	Simulated        bool      `json:"simulated,omitempty"`                 // a server was an engine of tacho sim
 	Draws            int       `json:"draws,omitempty"`                     // draws of the model's parameters, from which Ranges are computed
 	Ranges           []Range   `json:"ranges,omitempty"`                    // ranges of predicted values, given the uncertainty of the parameters
 	RangesCover      string    `json:"ranges_cover,omitempty"`              // the uncertainty covered by Ranges, in words

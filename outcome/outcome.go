@@ -131,7 +131,7 @@ func (r *Run) Simulated() bool {
 	by := func(a *About) bool {
 		return slices.ContainsFunc(a.URLs, func(url string) bool { return strings.HasPrefix(url, SimulatedEngine) })
 	}
-	return !r.Predicted() && (by(&r.About) || slices.ContainsFunc(r.Levels, func(l Level) bool { return by(r.Of(&l)) }))
+	return !r.Predicted() && (by(&r.About) || slices.ContainsFunc(r.Levels, func(l Level) bool { return l.Summary.Config.Simulated || by(r.Of(&l)) }))
 }
 
 // Invalid returns the number of INVALID levels.

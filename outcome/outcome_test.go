@@ -11,6 +11,7 @@ func TestSimulated(t *testing.T) {
 	engine := []string{outcome.SimulatedEngine + "vllm-8b-h100"}
 	predicted := outcome.Level{Summary: metric.Summary{Config: metric.Config{Predicted: true}}}
 	listed := outcome.Level{Setting: outcome.Setting{Coordinates: outcome.Coordinates{{Name: "sim", Value: "vllm-8b-h100"}}}}
+	remote := outcome.Level{Summary: metric.Summary{Config: metric.Config{Simulated: true}}}
 	for _, c := range []struct {
 		name string
 		run  outcome.Run
@@ -18,6 +19,7 @@ func TestSimulated(t *testing.T) {
 	}{
 		{"a server", outcome.Run{About: outcome.About{URLs: []string{"http://127.0.0.1:8000"}}}, false},
 		{"a simulated engine", outcome.Run{About: outcome.About{URLs: engine}}, true},
+		{"a server of tacho sim", outcome.Run{About: outcome.About{URLs: []string{"http://10.0.0.1:8000"}}, Levels: []outcome.Level{remote}}, true},
 		{"a list of simulated engines", outcome.Run{Levels: []outcome.Level{listed}}, true},
 		{"a prediction", outcome.Run{About: outcome.About{URLs: engine}, Levels: []outcome.Level{predicted}}, false},
 	} {

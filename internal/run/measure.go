@@ -114,7 +114,7 @@ func (r *Runner) load(ctx context.Context, s *level) (err error) {
 		return &UsageError{Err: err}
 	}
 	s.config.InputEstimated, s.config.Pools = !r.Target.Counter().Exact(), r.Target.Kind.Pools
-	s.config.GPUs = float64(r.Target.GPUs.Count())
+	s.config.GPUs, s.config.Simulated = float64(r.Target.GPUs.Count()), r.Target.Simulated
 	if r.Target.Kind.Pools && r.Plan.PercentileMetrics == "" {
 		s.config.Metrics = []string{metric.E2EL.Name} // the only latency
 	}

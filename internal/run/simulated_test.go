@@ -87,6 +87,24 @@ func TestSimulatedEngineThatIsLate(t *testing.T) {
 	}
 }
 
+// Only an engine of tacho sim is marked, whatever other servers answer.
+func TestOnlySimulatorsAreSimulated(t *testing.T) {
+	for answer, want := range map[string]bool{
+		`{"simulator":"tacho","writes":1}`: true, `{"simulator":"tacho"`: false, `{"simulator":true}`: false,
+		`{"writes":1,"late_s":0,"gaps":0,"gap_s":0}`: false, `{}`: false, "": false, "<html>tacho</html>": false,
+	} {
+		for _, status := range []int{http.StatusOK, http.StatusNotFound} {
+			out := fast(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(status)
+				fmt.Fprint(w, answer)
+			}, func(p *plan.Plan) { p.Sim, p.SimSpeedup, p.NumPrompts, p.RequestRate = "", 1, 1, math.Inf(1) })
+			if got := out.summaries[0].Config.Simulated; got != (want && status == http.StatusOK) {
+				t.Errorf("%d %q: simulated: %v", status, answer, got)
+			}
+		}
+	}
+}
+
 // The number of samples of a computed metrics page is limited, so its cost does
 // not grow with the run.
 func TestComputedReadingsAreBounded(t *testing.T) {

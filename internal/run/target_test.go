@@ -73,6 +73,9 @@ func TestAuto(t *testing.T) {
 			if out.runner.Plan.Backend != kind.Name || out.summaries[0].Completed != 6 {
 				t.Errorf("%s: taken for %s, %d completed, %v", engine, out.runner.Plan.Backend, out.summaries[0].Completed, out.summaries[0].Failures)
 			}
+			if got, want := out.summaries[0].Config.Simulated, recorded.Open(engine) == nil; got != want {
+				t.Errorf("%s: simulated: %v, want %v", engine, got, want)
+			}
 			if !slices.ContainsFunc(out.said, func(s string) bool {
 				return strings.HasPrefix(s, "Detected "+kind.Name+" at ") && strings.Contains(s, ": GET /")
 			}) {

@@ -40,7 +40,7 @@ func (x virtual) run(ctx context.Context, s *level, e *execution) error {
 	stage.SampleEvery, stage.Sample, stage.Enough, stage.Sent = readings.every, readings.read, x.enough(), e.feed.Sent
 	err = predict.Run(ctx, stage, computed{finisher{e.sink, x.Runner, e.sum}, e.feed})
 	s.outcome.Samples = readings.samples
-	s.config.Predicted = true
+	s.config.Predicted, s.config.Simulated = true, false
 	if s.config.GPUs == 0 {
 		s.config.GPUs = float64(made.Profile.GPUs())
 	}

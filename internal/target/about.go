@@ -21,6 +21,7 @@ type Server struct {
 func (t *Target) describe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, limitTimeout)
 	defer cancel()
+	t.findSimulators(ctx)
 	pages, gpus := instrument.Describe(ctx, t.Pages.client, t.Pages.targets)
 	urls := t.Plan.BaseURLs()
 	for i, about := range t.server.About(ctx) {

@@ -32,6 +32,8 @@ type Target struct {
 	Servers []Server  // as reported by the servers
 	GPUs    plan.GPUs // as far as known
 
+	Simulated bool // a server is an engine of tacho sim
+
 	Kind     backend.Kind        // the protocol
 	clock    tacho.Clock         // source of arrival timestamps
 	header   http.Header         // of every request
