@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 )
 
 // A Place is a file or a directory that a confined process may read, with everything below it.
@@ -119,7 +120,7 @@ func openIn(dir, name, shown string, open bool) (*os.File, fs.FileInfo, error) {
 	if !open {
 		return nil, info, nil
 	}
-	f, err := root.Open(name)
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe that replaced the file meanwhile would block
 	if err != nil {
 		return nil, nil, err
 	}
