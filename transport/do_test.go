@@ -546,6 +546,7 @@ func TestEndMark(t *testing.T) {
 						t.Errorf("request %d: reused is %v", i, x.Reused)
 					}
 				}
+				time.Sleep(time.Second) // virtual: the server's next ping finds the connection closed
 			})
 		})
 	}
