@@ -42,8 +42,10 @@ func (c *Client) follow(t *tracker, resp *http.Response, sink Consumer, live fun
 		f.sink = pooledConsumer{sink, c, t.h1.h1Conn}
 	}
 	t.x.Sent = f.span.sendStart() // live needs the time
-	if f.close = resp.Body.Close; t.h1 != nil {
+	if t.h1 != nil {
 		f.close = t.h1.Close
+	} else {
+		f.close = func() error { t.cancel(); return nil } // Body.Close may wait for the rest
 	}
 	var err error
 	if t.h1 != nil && resp.Body != http.NoBody && len(resp.TransferEncoding) > 0 {

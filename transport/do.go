@@ -38,7 +38,7 @@ func (c *Client) Start(ctx context.Context, req *Request, x *Exchange, sink Cons
 		return false
 	}
 	c.open.Add(1)
-	t := &tracker{x: x}
+	t := &tracker{x: x, cancel: func() {}}
 	x.Conns, x.Reused = x.Conns+1, reused
 	err := c.h1.begin(ctx, t, l, req, !c.Keeps(), func() {})
 	finish := func() error {
@@ -59,6 +59,7 @@ func (c *Client) Start(ctx context.Context, req *Request, x *Exchange, sink Cons
 // conclude reads the response, if there is one, to its end.
 func (c *Client) conclude(ctx context.Context, t *tracker, resp *http.Response, err error, sink Consumer, live func(p []byte, at int64)) error {
 	defer c.open.Add(-1)
+	defer t.cancel()
 	if err == nil {
 		t.x.head(resp)
 		err = c.follow(t, resp, sink, live)
@@ -78,7 +79,7 @@ func (c *Client) conclude(ctx context.Context, t *tracker, resp *http.Response, 
 // after its responses may do so just after the write.
 func (c *Client) send(ctx context.Context, req *Request, x *Exchange) (*tracker, *http.Response, error) {
 	for {
-		t := &tracker{x: x}
+		t := &tracker{x: x, cancel: func() {}}
 		resp, err := c.roundTrip(ctx, t, req)
 		if err == nil || !c.shouldRetry(ctx, t, err) {
 			return t, resp, err
@@ -94,6 +95,7 @@ func (c *Client) shouldRetry(ctx context.Context, t *tracker, err error) bool {
 	}
 	t.detach(err)
 	t.release()
+	t.cancel()
 	return true
 }
 
@@ -105,6 +107,7 @@ func (c *Client) roundTrip(ctx context.Context, t *tracker, req *Request) (*http
 	if err := t.x.Options.Pass(func() {}); err != nil {
 		return nil, err
 	}
+	ctx, t.cancel = context.WithCancel(ctx)
 	attempt := req.http.WithContext(httptrace.WithClientTrace(ctx, t.hooks()))
 	attempt.Close = req.http.Close || !c.Keeps()
 	if attempt.GetBody != nil {
@@ -154,6 +157,7 @@ type tracker struct {
 	trying bool // net/http is getting a connection
 	conn   *conn
 	h1     *h1Exchange          // nil if net/http manages the connection
+	cancel context.CancelFunc   // ends the request of net/http
 	span   atomic.Pointer[span] // of the last connection tried; hooks of the writing goroutine load it
 }
 
