@@ -370,16 +370,19 @@ const (
 // bench starts a run with agents.
 func (f *field) bench(agents int, more ...string) *process {
 	f.t.Helper()
+	if f.natsURL != "" {
+		more = append([]string{"--nats", f.natsURL}, more...)
+	}
 	return f.start("coordinator", "tacho", append(strings.Fields(fmt.Sprintf(
-		"bench --agents %d --num-prompts %d --random-input-len 20 --random-output-len 10 --seed 1 --request-id-prefix r- --no-html --no-trial --nats %s --trust-agent any --base-url %s --runs-dir %s",
-		agents, requests, f.natsURL, f.target, filepath.Join(f.dir, "runs"))), more...)...)
+		"bench --agents %d --num-prompts %d --random-input-len 20 --random-output-len 10 --seed 1 --request-id-prefix r- --no-html --no-trial --trust-agent any --base-url %s --runs-dir %s",
+		agents, requests, f.target, filepath.Join(f.dir, "runs"))), more...)...)
 }
 
 // benchWithNATS starts a run whose coordinator contains NATS, and its agents.
 func (f *field) benchWithNATS(at string, agents int, more ...string) *process {
 	f.t.Helper()
-	f.natsURL = "nats://" + at
-	p := f.bench(agents, append(more, "--nats", "", "--nats-listen", at)...)
+	f.natsURL = ""
+	p := f.bench(agents, append(more, "--nats-listen", at)...)
 	_, pin, _ := strings.Cut(p.await(f.t, `--join 'tls://[^']+`), "#")
 	f.natsURL = "tls://" + at + "#" + pin
 	for i := range agents {

@@ -41,6 +41,7 @@ func (t *Target) lateness(ctx context.Context, base string) (l Lateness) {
 	if err != nil {
 		return l
 	}
+	req.Header = t.pageHeader()
 	res, err := t.Pages.client.Do(req)
 	if err != nil {
 		return l

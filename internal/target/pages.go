@@ -57,15 +57,24 @@ func (t *Target) findPages(ctx context.Context) {
 	}
 }
 
+// pageHeader returns the header of requests to the servers' own pages.
+func (t *Target) pageHeader() http.Header {
+	header := t.header.Clone()
+	if header == nil {
+		header = http.Header{}
+	}
+	if key := t.env.APIKey; key != "" && header.Get("Authorization") == "" {
+		header.Set("Authorization", "Bearer "+key)
+	}
+	return header
+}
+
 // ownPages returns the usual metrics pages of the servers.
 func (t *Target) ownPages() []instrument.Target {
 	if len(t.Plan.MetricsURL) > 0 || t.Kind.MetricsPath == "" {
 		return nil
 	}
-	header := t.header.Clone()
-	if key := t.env.APIKey; key != "" && header.Get("Authorization") == "" {
-		header.Set("Authorization", "Bearer "+key)
-	}
+	header := t.pageHeader()
 	var out []instrument.Target
 	for _, base := range t.Plan.BaseURLs() {
 		if strings.HasPrefix(base, "http") {
