@@ -266,7 +266,7 @@ func (b *benchRun) Progress(file string, done, all int64) { b.progress.Progress(
 // LevelPrepared implements live.Observer. The run directory exists.
 func (b *benchRun) LevelPrepared() error {
 	b.env.keeps.Store(true)
-	b.progress.keep = b.bench.Keep.Live
+	b.progress.keepWith(b.bench.Keep.Live)
 	if b.prepared != nil {
 		defer func() { b.prepared = nil }()
 		return b.prepared()

@@ -193,6 +193,13 @@ func laterSettings(later, each *float64, settings int) *float64 {
 	return new(*later + float64(settings)**each)
 }
 
+// keepWith sets the function that stores the state of the run.
+func (p *progress) keepWith(keep func(any)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.keep = keep
+}
+
 // search tells how long a search still takes at most.
 func (p *progress) search(left time.Duration) {
 	p.mu.Lock()
@@ -226,8 +233,11 @@ func (p *progress) watch(quit, done chan struct{}) {
 		case <-tick.C:
 			p.look()
 			p.show(time.Since(began))
-			if n%keepEvery == 0 && p.keep != nil {
-				p.keep(p.board.Snapshot())
+			p.mu.Lock()
+			keep := p.keep
+			p.mu.Unlock()
+			if n%keepEvery == 0 && keep != nil {
+				keep(p.board.Snapshot())
 			}
 		case <-quit:
 			return
