@@ -2,8 +2,7 @@
 //
 // Run measures the levels of a plan, stores their records below the plan's RunsDir
 // and returns their results. Find searches for the highest load that meets an SLO.
-// All types of this package can be used from another
-// module.
+// Every type of this package can be used from another module.
 package bench
 
 import (

@@ -105,6 +105,17 @@ func TestOnlySimulatorsAreSimulated(t *testing.T) {
 	}
 }
 
+// A server that never says whether it is simulated still says what it is.
+func TestUnansweredQuestionLeavesTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+		out := fast(t, silent, func(p *plan.Plan) { p.Sim, p.SimSpeedup, p.NumPrompts, p.RequestRate = "", 1, 1, math.Inf(1) })
+		if servers := out.runner.Target.Servers; len(servers) != 1 || servers[0].Version == "" || out.summaries[0].Config.Simulated {
+			t.Errorf("%+v", servers)
+		}
+	})
+}
+
 // The number of samples of a computed metrics page is limited, so its cost does
 // not grow with the run.
 func TestComputedReadingsAreBounded(t *testing.T) {

@@ -111,11 +111,11 @@ func TestBottlenecksAreFound(t *testing.T) {
 		},
 		{
 			"front end, tokens", profiled(20, 5), "", func(p *step.Profile) { p.FrontEnd.PerEventMs = 4 },
-			func(p *plan.Plan) { p.NumPrompts = 16; p.RandomOutputLen = workload.Fixed(20) }, 0, "front_end", "The server's front end is the limit, not its engine",
+			func(p *plan.Plan) { p.NumPrompts = 16; p.RandomOutputLen = workload.Fixed(20) }, 0, "front_end", "The server's front end (HTTP and tokenizer) is the limit, not its engine",
 		},
 		{
 			"front end, requests", profiled(20, 5), "", func(p *step.Profile) { p.FrontEnd.PerRequestMs = 30 },
-			func(p *plan.Plan) { p.NumPrompts = 20; p.RandomOutputLen = workload.Fixed(4) }, 0, "front_end", "The server's front end is the limit, not its engine",
+			func(p *plan.Plan) { p.NumPrompts = 20; p.RandomOutputLen = workload.Fixed(4) }, 0, "front_end", "The server's front end (HTTP and tokenizer) is the limit, not its engine",
 		},
 		{"client", profiled(40, 10), "", nil, func(p *plan.Plan) {
 			list(p, "request-rate", "200")

@@ -21,7 +21,7 @@ type Server struct {
 func (t *Target) describe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, limitTimeout)
 	defer cancel()
-	t.findSimulators(ctx)
+	defer t.findSimulators(ctx) // last, because a server may never answer an unknown path
 	pages, gpus := instrument.Describe(ctx, t.Pages.client, t.Pages.targets)
 	urls := t.Plan.BaseURLs()
 	for i, about := range t.server.About(ctx) {
