@@ -1,5 +1,7 @@
 package metric
 
+import "slices"
+
 // A Figure is the definition of one number of a whole level. A Metric is a number of one request.
 type Figure struct {
 	Name  string // stable: used in JSON and CSV
@@ -19,7 +21,10 @@ const (
 const stalledShare = "stalled_share"
 
 // Figures are all figures in display order.
-var Figures = []*Figure{
+var Figures = slices.Concat(levelFigures, pageFigures)
+
+// levelFigures are figures that tacho computes.
+var levelFigures = []*Figure{
 	{
 		"cost_input", "Cost per Million Input Tokens", PerMillion,
 		"price of all GPUs for the duration / million input tokens, with output free; if --gpu-price and the number of GPUs are known",
@@ -61,14 +66,14 @@ var Figures = []*Figure{
 		},
 	},
 	{
-		"draft_acceptance", "Draft Acceptance (share)", Share,
+		PageDraftRate, "Draft Acceptance (share)", Share,
 		"accepted draft tokens / draft tokens, by the metrics page of a server with speculative decoding",
 		func(s *Summary) *float64 {
 			if drafts := s.Speculation(); drafts != nil {
 				share := drafts.AcceptedShare()
 				return &share
 			}
-			return nil
+			return s.page(PageDraftRate)
 		},
 	},
 	{

@@ -36,6 +36,9 @@ type Instruments struct {
 	GPUShare     *Gauge   `json:"gpu_share,omitempty"`     // busy, 0..1
 	PowerWatts   *Gauge   `json:"power_w,omitempty"`       // of all GPUs together
 	EnergyJoules *float64 `json:"energy_joules,omitempty"` // energy used during the stage
+
+	// More are the figures that only a few servers report, if they are above 0. The keys are names of Figures.
+	More map[string]float64 `json:"more,omitempty"`
 }
 
 // A Gauge is a value that rises and falls, over all readings during the stage. Mean and Max are nil if

@@ -110,6 +110,21 @@ var verdictCases = []struct {
 	{"a fast start", func(s *metric.Summary) { s.Steady = &metric.SteadyState{WarmUp: &metric.WarmUp{Excess: -0.5}} }, ""},
 	{"a NaN in the logits", func(s *metric.Summary) { s.Instruments = []metric.Instruments{{Corrupted: new(3.0)}} }, "corrupted DEGRADED"},
 	{"no NaN in the logits", func(s *metric.Summary) { s.Instruments = []metric.Instruments{{Corrupted: new(0.0)}} }, ""},
+	{"an engine slept", paged(metric.PageAsleep, 0.1), "asleep DEGRADED"},
+	{"requests were paused", paged(metric.PagePaused, 2), "paused DEGRADED"},
+	{"a cache was too small for shared prefixes", func(s *metric.Summary) {
+		paged(metric.PageEvicted, 512)(s)
+		s.Config.SharedShare = new(0.5)
+	}, "evicted NOTE"},
+	{"a cache without shared prefixes", func(s *metric.Summary) {
+		paged(metric.PageEvicted, 512)(s)
+		s.Config.SharedShare = new(0.0)
+	}, ""},
+	{"requests waited for a transfer", paged(metric.PageWaitingDeferred, 3), "deferred NOTE"},
+	{"requests waited for a grammar", paged(metric.PageWaitingGrammar, 3), "deferred NOTE"},
+	{"requests waited for capacity", paged(metric.PageWaitingCapacity, 3), ""},
+	{"tokens from the host's memory", paged(metric.PageCachedHost, 0.38), "cache-tier NOTE"},
+	{"images that repeat", paged(metric.PageMediaHits, 0.38), "media-cache NOTE"},
 	{"canceled requests are no failures", func(s *metric.Summary) { s.Canceled = 7 }, ""},
 	{"ended by the user after the last request", func(s *metric.Summary) { s.Config.EndedEarlyS, s.Config.Planned, s.Begun = 9, 1000, 1000 }, "ended-early NOTE"},
 	{"ended by the user", func(s *metric.Summary) { s.Config.EndedEarlyS, s.Config.Planned, s.Begun = 9, 2000, 1000 }, "ended-early DEGRADED"},
@@ -630,4 +645,9 @@ func TestLateReadsNameUsableFigures(t *testing.T) {
 			}
 		}
 	}
+}
+
+// paged sets a figure of the metrics page.
+func paged(name string, v float64) func(*metric.Summary) {
+	return func(s *metric.Summary) { s.Instruments = []metric.Instruments{{More: map[string]float64{name: v}}} }
 }

@@ -69,6 +69,11 @@ func (p *printer) instruments(s *metric.Summary, in *metric.Instruments) {
 	if in.QueueMillis != nil {
 		p.detail("Mean server queue time (ms):", fixed(in.QueueMillis))
 	}
+	for _, f := range metric.Figures {
+		if v, known := in.More[f.Name]; known {
+			p.detail(f.Title+unitOf(f)+":", metric.Brief(v))
+		}
+	}
 	p.gauge("GPU utilization mean/max (%):", in.GPUShare, 100)
 	p.gauge("GPU power mean/max (W):", in.PowerWatts, 1)
 	scrapes := strconv.Itoa(in.Scrapes)
@@ -78,6 +83,14 @@ func (p *printer) instruments(s *metric.Summary, in *metric.Instruments) {
 	if !p.brief || in.Failed > 0 {
 		p.fact("Scrapes of the metrics endpoint:", scrapes)
 	}
+}
+
+// unitOf returns the unit of a figure for its label, unless the title contains it.
+func unitOf(f *metric.Figure) string {
+	if f.Unit == metric.Share || f.Unit == metric.Count || f.Unit == metric.TokenCount {
+		return ""
+	}
+	return " (" + string(f.Unit) + ")"
 }
 
 // serverClient writes a mean of the server next to the mean of the client.

@@ -40,13 +40,13 @@ func TestServerSections(t *testing.T) {
 	s.Instruments = []metric.Instruments{{
 		Target: "http://127.0.0.1:1/metrics", Scrapes: 12, Failed: 1, Problem: "status 500",
 		Running: &metric.Gauge{}, Queued: &metric.Gauge{Mean: of(0.25), Max: of(2)}, KVShare: &metric.Gauge{Mean: of(0.125), Max: of(0.5)},
-		Preemptions: of(3), PrefixHitShare: of(0.4), TTFTMillis: of(21.5), QueueMillis: of(1.25),
+		Preemptions: of(3), More: map[string]float64{metric.PageKVFetch: 5, metric.PageEviction: 0.5}, PrefixHitShare: of(0.4), TTFTMillis: of(21.5), QueueMillis: of(1.25),
 		PowerWatts: &metric.Gauge{Mean: of(400), Max: of(700)}, EnergyJoules: of(240),
 	}}
 	text := rendered(t, s)
 	for _, want := range []string{
 		"Server Metrics", "Requests running mean/max:               n/a\n", "Requests queued mean/max:                0.25 / 2.00", "KV cache in use mean/max (%):            12.50 / 50.00",
-		"Prefix cache hits (% of prompt tokens):  40.00", "Preemptions:                             3", "Mean TTFT server/client (ms):            21.50 / 27.90",
+		"Prefix cache hits (% of prompt tokens):  40.00", "Preemptions:                             3", "Peak Fetching KV Cache:                  5\n", "Mean Eviction (ms):                      0.5\n", "Mean TTFT server/client (ms):            21.50 / 27.90",
 		"Mean server queue time (ms):             1.25", "GPU power mean/max (W):                  400.00 / 700.00",
 		"Scrapes of the metrics endpoint:         12, 1 failed (status 500)", "Energy per output token (J):             2.00",
 		"By Endpoint", "http://127.0.0.1:2\n", "Finish reasons (requests):               length (40)", "Requests resent after a failure:         20",

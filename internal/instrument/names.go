@@ -49,6 +49,42 @@ const (
 	energyJoules    Quantity = "energy_joules"
 )
 
+// The quantities of figures that only a few servers report.
+const (
+	waitingCapacity Quantity = "waiting_capacity"
+	waitingDeferred Quantity = "waiting_deferred"
+	waitingGrammar  Quantity = "waiting_grammar"
+	kvFetch         Quantity = "kv_fetch"
+	paused          Quantity = "paused"
+	asleep          Quantity = "asleep"
+	cachedDevice    Quantity = "cached_device" // tokens, like the other two
+	cachedHost      Quantity = "cached_host"
+	cachedStorage   Quantity = "cached_storage"
+	externalQueries Quantity = "external_queries" // tokens that the first cache did not have
+	externalHits    Quantity = "external_hits"
+	mediaQueries    Quantity = "media_queries"
+	mediaHits       Quantity = "media_hits"
+	evictedTokens   Quantity = "evicted_tokens"
+	evictionSum     Quantity = "eviction_sum"
+	evictionCount   Quantity = "eviction_count"
+	lifetimeSum     Quantity = "block_lifetime_sum"
+	lifetimeCount   Quantity = "block_lifetime_count"
+	idleSum         Quantity = "block_idle_sum"
+	idleCount       Quantity = "block_idle_count"
+	reuseSum        Quantity = "block_reuse_sum"
+	reuseCount      Quantity = "block_reuse_count"
+	processSum      Quantity = "stage_process_sum"
+	processCount    Quantity = "stage_process_count"
+	forwardSum      Quantity = "stage_prefill_sum"
+	forwardCount    Quantity = "stage_prefill_count"
+	chunksSum       Quantity = "stage_chunks_sum"
+	chunksCount     Quantity = "stage_chunks_count"
+	requestTPOTSum  Quantity = "request_tpot_sum"
+	requestTPOTs    Quantity = "request_tpot_count"
+	draftLength     Quantity = "draft_length"
+	draftRate       Quantity = "draft_rate"
+)
+
 // A joining combines the readings of one name into one value, because a server has
 // a reading for each replica, GPU or reason.
 type joining int
@@ -62,11 +98,26 @@ const (
 // A name maps a metric name to a quantity.
 type name struct {
 	quantity Quantity
-	also     Quantity // a second quantity that includes this one
+	also     Quantity // a second quantity that includes this one, whatever its label
 	joined   joining
 	scale    float64 // factor from the metric's unit to ours; 0 means 1
 	byPlace  bool    // there is one reading for each position of a draft
+	label    string  // label whose value selects the quantity from parts
+	parts    map[string]Quantity
 }
+
+// others is the key of parts for all other values of the label.
+const others = "*"
+
+// The parts of names with a label. The source of a cached token has other names in
+// other versions of vLLM.
+var (
+	reasons   = map[string]Quantity{"capacity": waitingCapacity, others: waitingDeferred}
+	sources   = map[string]Quantity{"device": cachedDevice, "host": cachedHost, "cpu": cachedHost, others: cachedStorage}
+	sleeping  = map[string]Quantity{"weights_offloaded": asleep, "discard_all": asleep}
+	stageSum  = map[string]Quantity{"request_process": processSum, "prefill_forward": forwardSum, "chunked_prefill": chunksSum}
+	stageSize = map[string]Quantity{"request_process": processCount, "prefill_forward": forwardCount, "chunked_prefill": chunksCount}
+)
 
 // maxDraft bounds the positions of a draft, even if a page lists more.
 const maxDraft = 256
@@ -76,7 +127,15 @@ func (q Quantity) at(position int) Quantity { return Quantity(fmt.Sprintf("%s_%d
 
 // quantityOf returns the quantity of a reading, or false if the reading is invalid.
 func (n *name) quantityOf(r *reading) (Quantity, bool) {
-	if !n.byPlace {
+	switch {
+	case n.label != "":
+		value := r.label(n.label)
+		q, known := n.parts[value]
+		if !known && value != "" {
+			q, known = n.parts[others]
+		}
+		return q, known
+	case !n.byPlace:
 		return n.quantity, true
 	}
 	position, err := strconv.Atoi(r.label("position"))
@@ -121,11 +180,36 @@ var names = map[string]name{
 	"vllm:request_decode_time_seconds_count":             {quantity: decodeCount},
 	"vllm:request_inference_time_seconds_sum":            {quantity: inferenceSum},
 	"vllm:request_inference_time_seconds_count":          {quantity: inferenceCount},
+	"vllm:num_requests_waiting_by_reason":                {label: "reason", parts: reasons},
+	"vllm:num_requests_kv_fetch_by_stage":                {quantity: kvFetch},
+	"vllm:engine_sleep_state":                            {label: "sleep_state", parts: sleeping, joined: largest},
+	"vllm:prompt_tokens_cached_by_source_total":          {label: "source", parts: sources},
+	"vllm:external_prefix_cache_queries_total":           {quantity: externalQueries},
+	"vllm:external_prefix_cache_hits_total":              {quantity: externalHits, also: prefixHits},
+	"vllm:mm_cache_queries_total":                        {quantity: mediaQueries},
+	"vllm:mm_cache_hits_total":                           {quantity: mediaHits},
+	"vllm:kv_block_lifetime_seconds_sum":                 {quantity: lifetimeSum},
+	"vllm:kv_block_lifetime_seconds_count":               {quantity: lifetimeCount},
+	"vllm:kv_block_idle_before_evict_seconds_sum":        {quantity: idleSum},
+	"vllm:kv_block_idle_before_evict_seconds_count":      {quantity: idleCount},
+	"vllm:kv_block_reuse_gap_seconds_sum":                {quantity: reuseSum},
+	"vllm:kv_block_reuse_gap_seconds_count":              {quantity: reuseCount},
+	"vllm:request_time_per_output_token_seconds_sum":     {quantity: requestTPOTSum},
+	"vllm:request_time_per_output_token_seconds_count":   {quantity: requestTPOTs},
+	"sglang:num_grammar_queue_reqs":                      {quantity: waitingGrammar},
+	"sglang:num_paused_reqs":                             {quantity: paused},
+	"sglang:evicted_tokens_total":                        {quantity: evictedTokens},
+	"sglang:eviction_duration_seconds_sum":               {quantity: evictionSum},
+	"sglang:eviction_duration_seconds_count":             {quantity: evictionCount},
+	"sglang:per_stage_req_latency_seconds_sum":           {label: "stage", parts: stageSum},
+	"sglang:per_stage_req_latency_seconds_count":         {label: "stage", parts: stageSize},
+	"sglang:spec_accept_length":                          {quantity: draftLength, joined: largest},
+	"sglang:spec_accept_rate":                            {quantity: draftRate, joined: largest},
 	"sglang:num_running_reqs":                            {quantity: running},
 	"sglang:num_queue_reqs":                              {quantity: queued},
 	"sglang:token_usage":                                 {quantity: kvShare, joined: largest},
 	"sglang:cache_hit_rate":                              {quantity: prefixHitRate, joined: averaged},
-	"sglang:cached_tokens_total":                         {quantity: cachedTokens},
+	"sglang:cached_tokens_total":                         {also: cachedTokens, label: "cache_source", parts: sources},
 	"sglang:prompt_tokens_total":                         {quantity: promptTokens},
 	"sglang:generation_tokens_total":                     {quantity: generatedTokens},
 	"sglang:num_retracted_requests_total":                {quantity: preemptions},
@@ -224,9 +308,7 @@ func read(page []byte) (map[Quantity]float64, error) {
 		}
 		counts[q]++
 		switch {
-		case counts[q] == 1:
-			values[q] = v
-		case n.joined == largest:
+		case n.joined == largest && counts[q] > 1:
 			values[q] = max(values[q], v)
 		case n.joined == averaged:
 			values[q] += (v - values[q]) / float64(counts[q])

@@ -42,6 +42,7 @@ type series struct {
 type gauge struct {
 	sum, max float64
 	n        int
+	positive int // readings above 0
 }
 
 func newSeries(target string, end float64) *series {
@@ -69,6 +70,9 @@ func (s *series) add(x Sample) {
 		}
 		if inside {
 			g.sum, g.n, g.max = g.sum+v, g.n+1, max(g.max, v)
+			if v > 0 {
+				g.positive++
+			}
 		}
 	}
 	if watts, ok := x.Values[powerWatts]; ok {
@@ -104,11 +108,88 @@ func (s *series) sum() metric.Instruments {
 	in.PrefillMillis, in.DecodeMillis = s.mean(prefillSum, prefillCount), s.decode()
 	in.InferenceMillis, in.Timed = s.mean(inferenceSum, inferenceCount), s.counter(e2elCount)
 	in.Speculation, in.Diffusion = s.speculation(), s.diffusion()
+	in.More = s.more()
 	in.EnergyJoules = s.counter(energyJoules)
 	if in.EnergyJoules == nil {
 		in.EnergyJoules = s.power.joules()
 	}
 	return in
+}
+
+// figures compute the figures of metric.Instruments.More.
+var figures = map[string]func(*series) float64{
+	metric.PageWaitingCapacity: peak(waitingCapacity),
+	metric.PageWaitingDeferred: peak(waitingDeferred),
+	metric.PageWaitingGrammar:  peak(waitingGrammar),
+	metric.PageKVFetch:         peak(kvFetch),
+	metric.PagePaused:          peak(paused),
+	metric.PageAsleep:          func(s *series) float64 { return s.over(asleep, func(g *gauge) int { return g.n }) },
+	metric.PageCachedHost:      part(cachedHost, cachedDevice, cachedHost, cachedStorage),
+	metric.PageCachedStorage:   part(cachedStorage, cachedDevice, cachedHost, cachedStorage),
+	metric.PageExternalHits:    part(externalHits, externalQueries),
+	metric.PageMediaHits:       part(mediaHits, mediaQueries),
+	metric.PageEvicted:         func(s *series) float64 { return s.grown[evictedTokens] },
+	metric.PageEviction:        average(evictionSum, evictionCount),
+	metric.PageBlockLifetime:   average(lifetimeSum, lifetimeCount),
+	metric.PageBlockIdle:       average(idleSum, idleCount),
+	metric.PageBlockReuse:      average(reuseSum, reuseCount),
+	metric.PageStageProcess:    average(processSum, processCount),
+	metric.PageStagePrefill:    average(forwardSum, forwardCount),
+	metric.PageStageChunk:      average(chunksSum, chunksCount),
+	metric.PageRequestTPOT:     average(requestTPOTSum, requestTPOTs),
+	metric.PageDraftLength:     func(s *series) float64 { return s.over(draftLength, func(g *gauge) int { return g.positive }) },
+	metric.PageDraftRate:       func(s *series) float64 { return s.over(draftRate, func(g *gauge) int { return g.positive }) },
+}
+
+// more returns the figures above 0. The others say nothing about the run.
+func (s *series) more() (out map[string]float64) {
+	for name, of := range figures {
+		if v := of(s); v > 0 {
+			if out == nil {
+				out = map[string]float64{}
+			}
+			out[name] = v
+		}
+	}
+	return out
+}
+
+func peak(q Quantity) func(*series) float64 {
+	return func(s *series) float64 {
+		if g := s.gauges[q]; g != nil {
+			return g.max
+		}
+		return 0
+	}
+}
+
+func average(sum, count Quantity) func(*series) float64 {
+	return func(s *series) float64 {
+		if v := s.mean(sum, count); v != nil {
+			return *v
+		}
+		return 0
+	}
+}
+
+// part is the increase of a counter as a share of the increase of all counters.
+func part(q Quantity, all ...Quantity) func(*series) float64 {
+	return func(s *series) float64 {
+		whole := 0.0
+		for _, one := range all {
+			whole += s.grown[one]
+		}
+		return s.grown[q] / max(whole, 1)
+	}
+}
+
+// over divides the sum of a gauge by a number of readings.
+func (s *series) over(q Quantity, readings func(*gauge) int) float64 {
+	g := s.gauges[q]
+	if g == nil || readings(g) == 0 {
+		return 0
+	}
+	return g.sum / float64(readings(g))
 }
 
 func (s *series) gauge(q Quantity) *metric.Gauge {

@@ -17,7 +17,7 @@ import (
 var needsMore = []string{
 	"interrupted", "ended-early", "unsent", "turns", "drift", "rate", "few-samples", "unsettled", "latency-trend", metric.SlowStart, // the end
 	"burst-spread", "cache", "tokens-per-event", "idle-slots", "turnaround", // not counted
-	"front-end", "held-back", "corrupted", // the metrics page
+	"front-end", "held-back", "corrupted", "asleep", "paused", "evicted", "deferred", "cache-tier", "media-cache", // the metrics page
 }
 
 // paced returns n healthy requests sent at a rate.
