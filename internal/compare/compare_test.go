@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/archive"
@@ -202,6 +203,20 @@ func TestWarnings(t *testing.T) {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %q in:\n%s", want, all)
 		}
+	}
+}
+
+// A run that is on both sides cannot differ, so a gate over it passes without a reason.
+func TestSameRunIsNamed(t *testing.T) {
+	a, b := side("a", []outcome.Level{levelOf(4, 0, 10, 1)}), side("b", []outcome.Level{levelOf(4, 0, 10, 1)})
+	a.Runs[0].Name, a.Runs[0].Began = "run", time.Unix(1, 0)
+	b.Runs[0].Name, b.Runs[0].Began = "run", time.Unix(2, 0)
+	if c := compared(t, "ttft.mean", a, b); len(c.Warnings) > 0 {
+		t.Errorf("of two runs of one name: %q", c.Warnings)
+	}
+	b.Runs[0].Began = a.Runs[0].Began
+	if all := compared(t, "ttft.mean", a, b).Warnings; len(all) != 1 || !strings.Contains(all[0], "a and b contain the same run, run") {
+		t.Errorf("%q", all)
 	}
 }
 

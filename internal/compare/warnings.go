@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
@@ -34,7 +35,30 @@ func warnings(sides []Side, groups []group) []string {
 			out = append(out, fmt.Sprintf("%s differ (%s): %s", fact.what, text, fact.do))
 		}
 	}
-	return slices.Concat(out, unknownBuilds(sides), durations(groups), lengths(groups), lengthSpreads(groups), shapes(groups), lacking(sides))
+	return slices.Concat(out, sameRuns(sides), unknownBuilds(sides), durations(groups), lengths(groups), lengthSpreads(groups), shapes(groups), lacking(sides))
+}
+
+// sameRuns names sides that contain the same run.
+func sameRuns(sides []Side) (out []string) {
+	type identity struct {
+		name  string
+		began time.Time
+	}
+	seen := map[identity]string{}
+	for _, s := range sides {
+		for i := range s.Runs {
+			r := &s.Runs[i]
+			if r.Name == "" || r.Began.IsZero() {
+				continue
+			}
+			id := identity{r.Name, r.Began}
+			if other, ok := seen[id]; ok {
+				out = append(out, fmt.Sprintf("%s and %s contain the same run, %s: it cannot differ from itself", other, s.Name, r.Name))
+			}
+			seen[id] = s.Name
+		}
+	}
+	return out
 }
 
 // unknownBuilds names the sides measured by a build without a commit. All such builds have the same

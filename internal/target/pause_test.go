@@ -25,6 +25,21 @@ func TestPausesFitTheTime(t *testing.T) {
 	}
 }
 
+// A server whose connection broke in the middle of an answer was reached.
+func TestBrokenAnswerIsReached(t *testing.T) {
+	target := newTarget(&setting{})
+	target.Plan.BaseURL = []string{"http://127.0.0.1:1"}
+	for phase, want := range map[string]string{
+		"wait":   "cannot reach the server at http://127.0.0.1:1: unexpected EOF",
+		"stream": "the server at http://127.0.0.1:1 closed the connection in the middle of the answer",
+	} {
+		err := target.Refused(t.Context(), 0, &tacho.Failure{Cause: tacho.Reset, Phase: phase, Message: "unexpected EOF"})
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", phase, err)
+		}
+	}
+}
+
 // A connection timeout reads like a refused connection, because the network
 // decides which of the two happens if no server is listening.
 func TestTimeoutOfAConnection(t *testing.T) {

@@ -92,6 +92,8 @@ func (t *Target) cure(ctx context.Context, at string, f *tacho.Failure, text, ot
 		return fmt.Errorf("the server at %s closed the connection, perhaps because it requires a client certificate; set --client-cert and --client-key (%s)", at, text)
 	case f.Cause == tacho.Refused:
 		return fmt.Errorf("cannot reach the server at %s: set --base-url, or wait for the server with --ready-check-timeout-sec (%s)", at, text)
+	case f.Phase == "stream" && slices.Contains(unconnected, f.Cause):
+		return fmt.Errorf("the server at %s closed the connection in the middle of the answer to the test request (%s); nothing was measured: look at the server's log (--no-trial skips the test)", at, text)
 	case slices.Contains(unconnected, f.Cause) || f.Cause == tacho.Timeout && f.Phase == "connect":
 		return fmt.Errorf("cannot reach the server at %s: %s", at, text)
 	case f.Status == http.StatusBadRequest && speaksTLS(text):
