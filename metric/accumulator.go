@@ -236,6 +236,14 @@ func (a *Accumulator) Merge(b *Accumulator) {
 
 // Summary summarizes the records added so far.
 func (a *Accumulator) Summary(c Config) Summary {
+	s := a.Measured(c)
+	s.Conclude(nil, nil)
+	return s
+}
+
+// Measured returns the summary without figures, breakdown and verdict. They need everything that is known about a
+// level, so Conclude computes them.
+func (a *Accumulator) Measured(c Config) Summary {
 	a.flush()
 	s := Summary{Config: c, Counts: a.whole.Counts, Begun: a.begun, Tokens: a.whole.tokens}
 	s.Failures = slices.SortedFunc(maps.Values(a.failures), func(a, b FailureGroup) int {
@@ -268,7 +276,6 @@ func (a *Accumulator) Summary(c Config) Summary {
 	s.spent, s.slowest = spending(a.marks)
 	s.spent.merge(&a.sampling.spent)
 	s.OneIn = int(a.sampling.every)
-	s.judge()
 	return s
 }
 
@@ -277,7 +284,7 @@ func (a *Accumulator) Probe() *Probe {
 	if len(a.marks) == 0 {
 		return nil
 	}
-	s := a.Summary(Config{})
+	s := a.Measured(Config{})
 	e2el := s.Classic(E2EL)
 	return &Probe{s.Completed, s.Failed, e2el.Median, e2el.Percentile(99), e2el.Max}
 }

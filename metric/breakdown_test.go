@@ -101,7 +101,7 @@ func TestWhereTheTimeGoes(t *testing.T) {
 			config := metric.Config{MaxConcurrency: 1, RoundTripMillis: c.trip}
 			r := waited(100*ms, 900*ms, c.server)
 			s := sumUp(config, r, r, r, r)
-			s.AddInstruments(c.page, nil)
+			s.Conclude(c.page, nil)
 			maps.Copy(c.want, ours)
 			near := cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })
 			if diff := cmp.Diff(c.want, partsOf(&s.Where.All), near); diff != "" {
@@ -178,7 +178,7 @@ func TestBottleneckSentences(t *testing.T) {
 		},
 	} {
 		if c.page != nil {
-			c.s.AddInstruments([]metric.Instruments{*c.page}, nil)
+			c.s.Conclude([]metric.Instruments{*c.page}, nil)
 		}
 		if c.s.Where.Sentence != c.want {
 			t.Errorf("%s:\n%s, want\n%s", c.name, c.s.Where.Sentence, c.want)
@@ -226,7 +226,7 @@ func TestFrontEndOfAnH200(t *testing.T) {
 		r.Events = append(r.Events, tacho.Event{At: r.Sent + time.Duration(506_400+3_251_700*i/149)*time.Microsecond, Tokens: 1})
 	}
 	s := sumUp(metric.Config{}, r)
-	s.AddInstruments([]metric.Instruments{{QueueMillis: new(24.75), DecodeMillis: new(1700.28), TTFTMillis: new(415.05), E2ELMillis: new(3667.4), Timed: new(1.0)}}, nil)
+	s.Conclude([]metric.Instruments{{QueueMillis: new(24.75), DecodeMillis: new(1700.28), TTFTMillis: new(415.05), E2ELMillis: new(3667.4), Timed: new(1.0)}}, nil)
 	want := "The engine makes a token every 11.4 ms, but tokens arrive every 21.8 ms."
 	if w := s.Where; w.Bottleneck != "front_end" || !strings.HasSuffix(w.Sentence, want) {
 		t.Errorf("%s: %s, want %s", w.Bottleneck, w.Sentence, want)

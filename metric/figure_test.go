@@ -39,7 +39,7 @@ func TestFigures(t *testing.T) {
 		page++
 		low[f.Name], high[f.Name] = 0.5, float64(page)
 	}
-	s.AddInstruments([]metric.Instruments{{EnergyJoules: &joules, Speculation: &drafts, More: low}, {More: high}, {}}, nil)
+	s.Conclude([]metric.Instruments{{EnergyJoules: &joules, Speculation: &drafts, More: low}, {More: high}, {}}, nil)
 	want := map[string]float64{
 		"cost_input": 3.6 / 170 * 1e6, "cost_output": 3.6 / 21 * 1e6, "cost_total": 3.6 / 191 * 1e6,
 		"output_per_gpu": 21.0 / 3600, "total_per_gpu": 191.0 / 3600, "energy_per_token": 2,

@@ -184,7 +184,7 @@ func TestCacheBeyondSharing(t *testing.T) {
 			}
 		}
 		s := a.Summary(metric.Config{SharedShare: c.shared})
-		s.AddInstruments([]metric.Instruments{{PrefixHitShare: c.page}}, nil)
+		s.Conclude([]metric.Instruments{{PrefixHitShare: c.page}}, nil)
 		got := ""
 		for _, r := range s.Verdict.Reasons {
 			if r.Code == "cache" {

@@ -218,14 +218,9 @@ type Probe struct {
 	MaxMillis    float64 `json:"max_e2el_ms"`
 }
 
-// AddInstruments adds the server metrics and the probe, and computes the verdict again.
-func (s *Summary) AddInstruments(instruments []Instruments, probe *Probe) {
+// Conclude adds the server metrics and the probe, and computes figures, breakdown and verdict.
+func (s *Summary) Conclude(instruments []Instruments, probe *Probe) {
 	s.Instruments, s.Probe = instruments, probe
-	s.judge()
-}
-
-// judge computes figures, breakdown and verdict.
-func (s *Summary) judge() {
 	s.Figures = figures(s)
 	s.Where = s.where()
 	s.Verdict = Judge(s)

@@ -148,8 +148,8 @@ func readLevel(kept *store.Run, i int, s *sums, samples []instrument.Sample, cha
 	if m := kept.Mismatch(stage); m != nil {
 		c.Known = append(slices.Clip(c.Known), outcome.RecordsReason(m.String()))
 	}
-	out := &outcome.Level{Setting: stage.Setting, Summary: s.requests.Summary(c), Samples: samples, Records: records(kept.Dir, stage.Index)}
-	out.Summary.AddInstruments(instrument.Summarize(samples, out.Summary.DurationS), s.probes.Probe())
+	out := &outcome.Level{Setting: stage.Setting, Summary: s.requests.Measured(c), Samples: samples, Records: records(kept.Dir, stage.Index)}
+	out.Summary.Conclude(instrument.Summarize(samples, out.Summary.DurationS), s.probes.Probe())
 	return out, nil
 }
 

@@ -17,7 +17,7 @@ var loads = []string{"request-rate", "max-concurrency", "num-prompts"}
 // end drops the levels made pointless by level l and returns a reason for its
 // report: all levels with more load, if all requests of l failed or l is far
 // past the knee.
-func (c *course) end(l plan.Level, now search.Seen) []metric.Reason {
+func (c *chooser) end(l plan.Level, now search.Seen) []metric.Reason {
 	if c.r.Asked.KeepGoing {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (c *course) end(l plan.Level, now search.Seen) []metric.Reason {
 }
 
 // leaveOut drops the levels made pointless by earlier levels.
-func (c *course) leaveOut() {
+func (c *chooser) leaveOut() {
 	for _, p := range c.past {
 		if !c.r.Asked.KeepGoing && c.hopeless(p.Coordinates, p.Seen) != "" {
 			c.drop(p.Coordinates)
@@ -44,7 +44,7 @@ func (c *course) leaveOut() {
 }
 
 // drop removes the levels with more load than at and returns their number.
-func (c *course) drop(at outcome.Coordinates) int {
+func (c *chooser) drop(at outcome.Coordinates) int {
 	n := len(c.left)
 	c.left = slices.DeleteFunc(c.left, func(l plan.Level) bool { return moreLoad(l.Coordinates, at) && !c.has(l.Index) })
 	return n - len(c.left)
@@ -52,7 +52,7 @@ func (c *course) drop(at outcome.Coordinates) int {
 
 // hopeless explains why more load than at is pointless, or returns an empty
 // string.
-func (c *course) hopeless(at outcome.Coordinates, now search.Seen) string {
+func (c *chooser) hopeless(at outcome.Coordinates, now search.Seen) string {
 	if now.Failed {
 		return "all requests failed"
 	}

@@ -22,7 +22,7 @@ func TestListEndsFarPastTheKnee(t *testing.T) {
 			}
 		}
 		p.KeepGoing = keepGoing
-		c := &course{r: &Runner{setting: &setting{job: &job{Asked: p, env: Env{Observer: live.NopObserver{}}}}}, left: p.Levels()}
+		c := &chooser{r: &Runner{setting: &setting{job: &job{Asked: p, env: Env{Observer: live.NopObserver{}}}}}, left: p.Levels()}
 		var ran []int
 		for len(c.left) > 0 {
 			l := c.left[0]

@@ -55,8 +55,8 @@ func (r *Runner) executor() executor {
 	return local{r}
 }
 
-// measure runs a level and summarizes it.
-func (r *Runner) measure(ctx context.Context, s *level, sink tacho.Sink) error {
+// execute runs a level and summarizes it.
+func (r *Runner) execute(ctx context.Context, s *level, sink tacho.Sink) error {
 	out := &s.outcome
 	s.config.Planned = s.dueBefore(r.Plan.MaxSeconds.Duration())
 	out.Summary.Config = s.config

@@ -17,36 +17,21 @@ import (
 
 // Find runs the probes of a search and reports each to the observer.
 func (r *Runner) Find(ctx context.Context, s *search.Search, sink tacho.Sink) error {
-	for {
-		p, ok := s.Next()
-		if !ok {
-			return nil
+	return r.loop(ctx, func(yield func(*levelRun, error) bool) {
+		for p, ok := s.Next(); ok; p, ok = s.Next() {
+			l, err := r.probeLevel(s, p)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			judge := &judge{Sink: sink, watch: s.Watch(p), enough: make(chan struct{}), r: r}
+			probe := &levelRun{Level: l, sink: judge, enough: judge.enough}
+			if !yield(probe, nil) {
+				return
+			}
+			r.say("%s", probeLine(s, s.Add(judge.watch, void(s.Goals, probe.outcome))))
 		}
-		if err := r.probe(ctx, s, p, sink); err != nil {
-			return err
-		}
-	}
-}
-
-// probe runs one probe.
-func (r *Runner) probe(ctx context.Context, s *search.Search, p search.Probe, sink tacho.Sink) error {
-	level, err := r.probeLevel(s, p)
-	if err != nil {
-		return err
-	}
-	enough := make(chan struct{})
-	r.Enough = enough
-	judge := &judge{Sink: sink, watch: s.Watch(p), enough: enough, r: r}
-	out, err := r.Measure(ctx, level, judge)
-	if out == nil {
-		return err
-	}
-	r.env.Observer.LevelEnded(out)
-	if err != nil {
-		return err
-	}
-	r.say("%s", probeLine(s, s.Add(judge.watch, void(s.Goals, out))))
-	return nil
+	})
 }
 
 // probeLevel converts a probe to a level of the plan.

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -19,33 +20,79 @@ import (
 // ctx is canceled, the observer gets the finished part of the level, and Run
 // returns ctx's error.
 func (r *Runner) Run(ctx context.Context, sink tacho.Sink, before ...outcome.Level) error {
-	c := &course{r: r, sink: sink}
+	c := &chooser{r: r, sink: sink}
 	for i := range before {
 		c.note(&before[i])
 	}
 	if r.Asked.Swept() != "" {
-		return c.sweeps(ctx)
+		return r.loop(ctx, c.sweeps(ctx))
 	}
-	c.left = r.order()
-	c.leaveOut()
-	c.left = slices.DeleteFunc(c.left, func(l plan.Level) bool { return c.has(l.Index) })
-	for len(c.left) > 0 {
-		l := c.left[0]
-		c.left = c.left[1:]
-		if err := c.measure(ctx, l); err != nil {
+	return r.loop(ctx, c.list)
+}
+
+// A levelRun is a level of a run, with what differs between lists and searches.
+type levelRun struct {
+	plan.Level
+	sink    tacho.Sink
+	enough  <-chan struct{}                       // closed to stop sending; requests in flight finish; may be nil
+	reasons func(*metric.Summary) []metric.Reason // adds reasons to the verdict; may be nil
+	outcome *outcome.Level                        // set by the loop
+}
+
+// loop measures levels one after another. The next level may depend on the outcomes of
+// the levels before.
+func (r *Runner) loop(ctx context.Context, steps iter.Seq2[*levelRun, error]) error {
+	begun := false
+	for s, err := range steps {
+		if err == nil && begun {
+			err = r.rest(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		begun, r.Enough = true, s.enough
+		s.outcome, err = r.measure(ctx, s)
+		r.Enough = nil
+		if s.outcome != nil {
+			r.env.Observer.LevelEnded(s.outcome)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// A course tracks the levels of a run.
-type course struct {
-	r     *Runner
-	sink  tacho.Sink
-	past  []pastLevel
-	left  []plan.Level // remaining levels of a list
-	begun bool         // a level was measured
+// A chooser chooses the levels of a list or a sweep.
+type chooser struct {
+	r    *Runner
+	sink tacho.Sink
+	past []pastLevel
+	left []plan.Level // remaining levels of a list
+}
+
+// list yields the levels of a list.
+func (c *chooser) list(yield func(*levelRun, error) bool) {
+	c.left = c.r.order()
+	c.leaveOut()
+	c.left = slices.DeleteFunc(c.left, func(l plan.Level) bool { return c.has(l.Index) })
+	for len(c.left) > 0 {
+		l := c.left[0]
+		c.left = c.left[1:]
+		if !c.yield(yield, l) {
+			return
+		}
+	}
+}
+
+// yield yields a level and notes its outcome.
+func (c *chooser) yield(yield func(*levelRun, error) bool, l plan.Level) bool {
+	s := &levelRun{Level: l, sink: c.sink, reasons: func(s *metric.Summary) []metric.Reason { return c.end(l, seen(s)) }}
+	if !yield(s, nil) {
+		return false
+	}
+	c.note(s.outcome)
+	return true
 }
 
 // A pastLevel is a finished level.
@@ -54,11 +101,11 @@ type pastLevel struct {
 	search.Seen
 }
 
-func (c *course) note(l *outcome.Level) {
+func (c *chooser) note(l *outcome.Level) {
 	c.past = append(c.past, pastLevel{l.Setting, seen(&l.Summary)})
 }
 
-func (c *course) has(index int) bool {
+func (c *chooser) has(index int) bool {
 	return slices.ContainsFunc(c.past, func(p pastLevel) bool { return p.Index == index })
 }
 
@@ -70,24 +117,6 @@ func seen(s *metric.Summary) search.Seen {
 		out.Throughput = s.Throughput.RequestsPerS
 	}
 	return out
-}
-
-// measure measures one level.
-func (c *course) measure(ctx context.Context, l plan.Level) error {
-	if c.begun {
-		if err := c.r.rest(ctx); err != nil {
-			return err
-		}
-	}
-	c.begun = true
-	c.r.judge = func(s *metric.Summary) []metric.Reason { return c.end(l, seen(s)) }
-	out, err := c.r.Measure(ctx, l, c.sink)
-	c.r.judge = nil
-	if out != nil {
-		c.note(out)
-		c.r.env.Observer.LevelEnded(out)
-	}
-	return err
 }
 
 // order returns the levels of the plan in execution order. Repeats run as

@@ -29,12 +29,19 @@ type level struct {
 	work    workload.Workload
 	plain   workload.Workload // work without the sharing statistics
 	sharing *workload.Sharing // prefixes shared by its prompts
+	reasons func(*metric.Summary) []metric.Reason
 }
 
 // Measure runs one level and returns its outcome, or nil if the level did not
 // start. Finished records go to sink. If ctx is canceled, Measure returns ctx's
 // error and the outcome of the finished part.
 func (r *Runner) Measure(ctx context.Context, l plan.Level, sink tacho.Sink) (*outcome.Level, error) {
+	return r.measure(ctx, &levelRun{Level: l, sink: sink})
+}
+
+// measure runs a level.
+func (r *Runner) measure(ctx context.Context, st *levelRun) (*outcome.Level, error) {
+	l := st.Level
 	if err := r.hold(ctx); err != nil {
 		return nil, err
 	}
@@ -49,6 +56,7 @@ func (r *Runner) Measure(ctx context.Context, l plan.Level, sink tacho.Sink) (*o
 	if err != nil {
 		return nil, err
 	}
+	s.reasons = st.reasons
 	if err := r.executor().prepare(ctx, s); err != nil {
 		return nil, err
 	}
@@ -60,7 +68,7 @@ func (r *Runner) Measure(ctx context.Context, l plan.Level, sink tacho.Sink) (*o
 	if err := r.env.Observer.LevelPrepared(); err != nil {
 		return nil, err
 	}
-	if err = r.measure(ctx, s, sink); err != nil && s.outcome.Epoch.IsZero() {
+	if err = r.execute(ctx, s, st.sink); err != nil && s.outcome.Epoch.IsZero() {
 		return nil, err // not started
 	}
 	return &s.outcome, err
@@ -212,14 +220,11 @@ func (r *Runner) sumUp(s *level, e *execution) {
 	s.config.SharedShare, s.config.Unsent = s.sharing.Share(), r.unsent(s, sum.Begun())
 	target.ScrubSamples(r.env.Secrets, out.Samples)
 	target.ScrubReasons(r.env.Secrets, s.config.Known)
-	out.Summary = sum.Summary(s.config)
-	if r.judge != nil {
-		if more := r.judge(&out.Summary); len(more) > 0 {
-			s.config.Known = append(s.config.Known, more...)
-			out.Summary = sum.Summary(s.config)
-		}
+	out.Summary = sum.Measured(s.config)
+	if s.reasons != nil {
+		out.Summary.Config.Known = append(out.Summary.Config.Known, s.reasons(&out.Summary)...)
 	}
-	out.Summary.AddInstruments(instrument.Summarize(out.Samples, out.Summary.DurationS), e.probe)
+	out.Summary.Conclude(instrument.Summarize(out.Samples, out.Summary.DurationS), e.probe)
 }
 
 // A finisher is a Sink that completes records and forwards them.

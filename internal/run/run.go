@@ -2,8 +2,9 @@
 //
 // Open resolves everything the plan leaves open (internal/target) and returns a
 // Runner. measure.go prepares and summarizes a level. One of three executors
-// runs it (executor.go): local.go, agents.go or virtual.go. Lists of levels and
-// sweeps are loops over levels (levels.go, sweep.go, ends.go).
+// runs it (executor.go): local.go, agents.go or virtual.go. levels.go contains the only
+// loop over levels. Lists (levels.go, ends.go), sweeps (sweep.go) and searches (find.go)
+// choose the levels.
 package run
 
 import (
@@ -21,7 +22,6 @@ import (
 	"github.com/tacho-bench/tacho/internal/predict"
 	"github.com/tacho-bench/tacho/internal/redact"
 	"github.com/tacho-bench/tacho/internal/target"
-	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/plan"
 	"github.com/tacho-bench/tacho/token"
@@ -103,20 +103,19 @@ type Runner struct {
 	Level  plan.Level      // current level
 	Enough <-chan struct{} // closed to stop sending; requests in flight finish; may be nil
 
-	ending     atomic.Pointer[ending]                // of the current level
-	drawn      int                                   // number of the parameter draw of the computed engine; 0 uses the parameters in its file
-	paused     time.Duration                         // pause before the current level
-	opened     outcome.Coordinates                   // coordinates for which the servers were opened
-	replay     *Replay                               // nil without --replay
-	parts      int                                   // number of parts of the load, of which this process sends one; 0 if it sends everything
-	fresh      bool                                  // nothing was sent since opening
-	continued  bool                                  // an earlier coordinator started the level
-	judge      func(*metric.Summary) []metric.Reason // adds reasons to a summary; may be nil
-	stop       func()                                // stops the server started for the run
-	live       *live.Feed                            // of the current level
-	tries      uint64                                // test requests sent
-	took       time.Duration                         // slowest answer to a test request; 0 if there was none
-	idsRefused string                                // the server's message if it rejected token ids
+	ending     atomic.Pointer[ending] // of the current level
+	drawn      int                    // number of the parameter draw of the computed engine; 0 uses the parameters in its file
+	paused     time.Duration          // pause before the current level
+	opened     outcome.Coordinates    // coordinates for which the servers were opened
+	replay     *Replay                // nil without --replay
+	parts      int                    // number of parts of the load, of which this process sends one; 0 if it sends everything
+	fresh      bool                   // nothing was sent since opening
+	continued  bool                   // an earlier coordinator started the level
+	stop       func()                 // stops the server started for the run
+	live       *live.Feed             // of the current level
+	tries      uint64                 // test requests sent
+	took       time.Duration          // slowest answer to a test request; 0 if there was none
+	idsRefused string                 // the server's message if it rejected token ids
 }
 
 // use switches to a target and its plan.

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -32,22 +33,24 @@ func timeSweep(p *plan.Plan, say func(string)) {
 	say(fmt.Sprintf("Each level of the sweep takes %d s. Change this with --max-seconds or --num-prompts.", SweepSeconds))
 }
 
-// sweeps runs a sweep for each combination of the lists.
-func (c *course) sweeps(ctx context.Context) error {
-	swept := c.r.Asked.Swept()
-	for _, l := range c.r.Asked.Levels() {
-		if l.Repeat > 1 {
-			continue // each level is repeated when it is found
-		}
-		if err := c.sweep(ctx, swept, l); err != nil {
-			return err
+// sweeps yields the levels of a sweep for each combination of the lists.
+func (c *chooser) sweeps(ctx context.Context) iter.Seq2[*levelRun, error] {
+	return func(yield func(*levelRun, error) bool) {
+		swept := c.r.Asked.Swept()
+		for _, l := range c.r.Asked.Levels() {
+			if l.Repeat > 1 {
+				continue // each level is repeated when it is found
+			}
+			if !c.sweep(ctx, swept, l, yield) {
+				return
+			}
 		}
 	}
-	return nil
 }
 
-// sweep finds the levels of an option while all other options are fixed.
-func (c *course) sweep(ctx context.Context, swept string, base plan.Level) error {
+// sweep yields the levels of an option while all other options are fixed. It reports
+// whether the run continues.
+func (c *chooser) sweep(ctx context.Context, swept string, base plan.Level, yield func(*levelRun, error) bool) bool {
 	rest := base.Coordinates.Without(swept)
 	s := search.Sweep{Points: c.r.Asked.SweepPoints, First: 1, Whole: swept == "max-concurrency"}
 	if s.Whole {
@@ -66,20 +69,16 @@ func (c *course) sweep(ctx context.Context, swept string, base plan.Level) error
 	if !s.Whole && len(before) == 0 {
 		seconds, err := c.r.pilot(ctx, base)
 		if err != nil {
-			return err
+			return yield(nil, err)
 		}
 		s.First = 1 / seconds
 		c.r.say("One request takes %.3g s on the idle server, so the sweep starts at %.3g requests/s.", seconds, s.First)
 	}
-	for {
-		load, ok := s.Next()
-		if !ok {
-			break
-		}
+	for load, ok := s.Next(); ok; load, ok = s.Next() {
 		at := append(slices.Clone(rest), outcome.Coordinate{Name: swept, Value: strconv.FormatFloat(load, 'f', -1, 64)})
 		for again := range times {
-			if err := c.point(ctx, at, again, times); err != nil {
-				return err
+			if !c.point(at, again, times, yield) {
+				return false
 			}
 		}
 		s.Add(average(load, c.measured(swept, rest)[load]))
@@ -87,33 +86,33 @@ func (c *course) sweep(ctx context.Context, swept string, base plan.Level) error
 	if !s.Saturated() && !s.FellBehind() {
 		c.r.say("The sweep ended before saturation. Raise --sweep-points.")
 	}
-	return nil
+	return true
 }
 
-// point measures a level of a sweep unless it was measured before.
-func (c *course) point(ctx context.Context, at outcome.Coordinates, again, times int) error {
+// point yields a level of a sweep unless it was measured before.
+func (c *chooser) point(at outcome.Coordinates, again, times int, yield func(*levelRun, error) bool) bool {
 	repeat, index := 0, 0
 	if times > 1 {
 		repeat = again + 1
 	}
 	for _, p := range c.past {
 		if index = max(index, p.Index+1); slices.Equal(p.Coordinates, at) && p.Repeat == repeat {
-			return nil
+			return true
 		}
 	}
 	l, err := c.r.Asked.At(index, at)
 	if err != nil {
-		return err
+		return yield(nil, err)
 	}
 	if repeat > 0 {
 		l.SetRepeat(repeat)
 	}
-	return c.measure(ctx, l)
+	return c.yield(yield, l)
 }
 
 // measured returns the results for each load of an option while all other
 // options are fixed.
-func (c *course) measured(swept string, rest outcome.Coordinates) map[float64][]search.Seen {
+func (c *chooser) measured(swept string, rest outcome.Coordinates) map[float64][]search.Seen {
 	out := map[float64][]search.Seen{}
 	for _, p := range c.past {
 		if slices.Equal(p.Coordinates.Without(swept), rest) {

@@ -74,7 +74,7 @@ func measured(about outcome.About, levels ...[]*tacho.Record) outcome.Run {
 				"running": float64(3 * s), "queued": float64(s), "kv_share": 0.1 * float64(s%10), "gpu_share": 0.9, "power_w": 400 + float64(s),
 			}})
 		}
-		l.Summary.AddInstruments(instrument.Summarize(l.Samples, l.Summary.DurationS), nil)
+		l.Summary.Conclude(instrument.Summarize(l.Samples, l.Summary.DurationS), nil)
 		run.Levels = append(run.Levels, l)
 	}
 	return run
