@@ -1,7 +1,8 @@
 // Package bench runs plans from other programs: it is tacho as a library.
 //
 // Run measures the levels of a plan, stores their records below the plan's RunsDir
-// and returns their results. Find searches for the highest load that meets an SLO.
+// and returns their results. Find searches for the highest load that meets an SLO. Sweep
+// measures a server with several settings.
 // Every type of this package can be used from another module.
 package bench
 
@@ -9,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/bench"
@@ -47,6 +49,37 @@ func Run(ctx context.Context, p plan.Plan, o Options) (outcome.Run, error) {
 		return outcome.Run{}, err
 	}
 	return bench.Run(ctx, p, inner)
+}
+
+// A Setting is one configuration of a server.
+type Setting struct {
+	Values outcome.Coordinates // names and values, for the report
+	// Start starts the server and sets its address in the plan. Call died if the server
+	// exits by itself: its levels fail, and the sweep continues.
+	Start func(p *plan.Plan, died func(error)) (stop func(), err error)
+}
+
+// Sweep measures a plan with each setting of a server, as levels of one run. A failed
+// setting does not end the sweep, unless nothing was measured before. If ctx is canceled,
+// Sweep returns the finished levels and ctx's error.
+func Sweep(ctx context.Context, p plan.Plan, settings []Setting, o Options) (outcome.Run, error) {
+	inner, err := o.inner(&p)
+	if err != nil {
+		return outcome.Run{}, err
+	}
+	if o.Resume != "" {
+		return outcome.Run{}, errors.New("a sweep of server settings cannot be resumed")
+	}
+	var all []bench.Setting
+	for _, s := range settings {
+		at := slices.Clone(s.Values)
+		for i := range at {
+			at[i].Name = bench.ServePrefix + at[i].Name
+		}
+		start := func(p *plan.Plan, died context.CancelCauseFunc) (func(), error) { return s.Start(p, died) }
+		all = append(all, bench.Setting{At: at, Start: start})
+	}
+	return bench.Sweep(ctx, p, all, inner)
 }
 
 // A Goal describes a search for the highest load that meets an SLO.

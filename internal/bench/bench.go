@@ -46,9 +46,8 @@ type Bench struct {
 	Keep    *store.Writer // store of the run; nil before the first level
 	Outcome outcome.Run   // results so far
 
-	Outer outcome.Coordinates // coordinates of the server settings
-	Base  int                 // number of levels with other server settings
-
+	outer   outcome.Coordinates // coordinates of the server settings
+	base    int                 // number of levels with other server settings
 	o       Options
 	shown   live.Observer           // shows the run to the user
 	terse   bool                    // levels are probes of a search, without result files
@@ -92,6 +91,11 @@ func Measure(ctx context.Context, p plan.Plan, o Options, measure func(*Bench, c
 		}
 	}
 	b.Note(measure(b, ctx))
+	return b.finish(ctx)
+}
+
+// finish stores the results and returns them.
+func (b *Bench) finish(ctx context.Context) (outcome.Run, error) {
 	if b.Keep != nil {
 		b.Outcome.Order()
 		r := &report.Report{Runs: []outcome.Run{b.Outcome}}
@@ -106,7 +110,7 @@ func Measure(ctx context.Context, p plan.Plan, o Options, measure func(*Bench, c
 
 // Run measures the levels of the plan that were not measured with these server settings.
 func (b *Bench) Run(ctx context.Context) error {
-	return b.stoppable(ctx, func(ctx context.Context) error { return b.Runner.Run(ctx, b, b.Outcome.Levels[b.Base:]...) })
+	return b.stoppable(ctx, func(ctx context.Context) error { return b.Runner.Run(ctx, b, b.Outcome.Levels[b.base:]...) })
 }
 
 // stoppable measures levels until they end or cannot be stored.
@@ -124,6 +128,18 @@ func (b *Bench) stoppable(ctx context.Context, measure func(context.Context) err
 // Open checks a plan and connects to its servers. Nothing is sent or written
 // yet.
 func Open(ctx context.Context, p plan.Plan, o Options) (*Bench, error) {
+	b, err := New(&p, o)
+	if err == nil {
+		err = b.Connect(ctx, p, nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// New checks a plan. Connect connects to its servers.
+func New(p *plan.Plan, o Options) (*Bench, error) {
 	if o.Env.Secrets == nil {
 		o.Env.Secrets = &redact.Secrets{}
 	}
@@ -144,7 +160,7 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Bench, error) {
 	if o.Env.Random == 0 {
 		o.Env.Random = rand.Uint64()
 	}
-	if err := Check(&p, o.Env.Observer.Message); err != nil {
+	if err := Check(p, o.Env.Observer.Message); err != nil {
 		return nil, err
 	}
 	given, err := json.Marshal(new(p.Public(o.Env.Secrets)))
@@ -153,23 +169,21 @@ func Open(ctx context.Context, p plan.Plan, o Options) (*Bench, error) {
 	}
 	b := &Bench{o: o, shown: o.Env.Observer, given: given}
 	b.o.Env.Observer = b
-	if b.to, err = b.collector(&p); err != nil {
-		return nil, err
-	}
-	if err := b.Connect(ctx, p, o.Env.Serve); err != nil {
-		return nil, err
-	}
-	return b, nil
+	b.to, err = b.collector(p)
+	return b, err
 }
 
-// Connect connects to the servers of a plan. serve starts the simulated server
-// of the plan, if it has one.
+// Connect connects to the servers of a plan. serve starts the server of the plan and sets
+// its address; nil starts the simulated engine, if the plan has one.
 func (b *Bench) Connect(ctx context.Context, p plan.Plan, serve func(*plan.Plan, uint64) (func(), error)) error {
 	env := b.o.Env
 	if p.Traceparent > 0 {
 		env.Trace = rand.Uint64() // requests of the next server may have the same ids
 	}
-	env.Serve, env.Watch = serve, env.Watch || p.MetricsListen != "" || b.to != nil
+	if serve != nil {
+		env.Serve = serve
+	}
+	env.Watch = env.Watch || p.MetricsListen != "" || b.to != nil
 	r, err := run.Open(ctx, p, env)
 	if ctx.Err() != nil {
 		if err == nil {

@@ -74,7 +74,7 @@ func (b *Bench) name(limit int) string {
 // varies returns the names of the options that differ between levels.
 func (b *Bench) varies() string {
 	var names []string
-	for _, c := range b.Outer {
+	for _, c := range b.outer {
 		names = append(names, c.Name)
 	}
 	return strings.TrimSpace(strings.Join(names, " ") + " " + b.Runner.Asked.Varies())
@@ -145,7 +145,7 @@ func (b *Bench) keepIn(keep *store.Writer) error {
 // AddAll implements engine.Batcher.
 func (b *Bench) AddAll(rs []*tacho.Record) error {
 	for _, r := range rs {
-		r.Stage += b.Base
+		r.Stage += b.base
 		if b.board != nil {
 			_ = b.board.Add(r) // cannot fail
 		}
@@ -167,19 +167,16 @@ func (b *Bench) recordsOf(of func(*store.Run) iter.Seq2[*tacho.Record, error]) f
 	}
 }
 
-// ServePrefix starts the names of coordinates that are server settings.
-const ServePrefix = "serve."
-
 // placed returns the level with the coordinates of the server settings added.
 func (b *Bench) placed(l *outcome.Level) *outcome.Level {
-	if len(b.Outer) == 0 {
+	if len(b.outer) == 0 {
 		return l
 	}
 	out := *l
-	out.Index += b.Base
-	out.Coordinates = slices.Concat(b.Outer, l.Coordinates)
+	out.Index += b.base
+	out.Coordinates = slices.Concat(b.outer, l.Coordinates)
 	var names, values []string
-	for _, c := range b.Outer {
+	for _, c := range b.outer {
 		names, values = append(names, "--serve-param "+strings.TrimPrefix(c.Name, ServePrefix)+"="+c.Value), append(values, c.Value)
 	}
 	out.Name = strings.TrimSpace(strings.Join(names, " ") + " " + l.Name)

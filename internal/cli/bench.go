@@ -125,11 +125,18 @@ func runBench(ctx context.Context, env *Env, p plan.Plan, o benchOptions) error 
 
 // measure prepares a run, calls do and cleans up.
 func measure(ctx context.Context, env *Env, p plan.Plan, seed *uint64, do func(context.Context, *benchRun) error) error {
-	b, err := openBench(ctx, env, p, nil, seed)
+	b, err := newBenchRun(env, &p, seed)
 	if err != nil {
 		return err
 	}
-	defer b.close(ctx)
+	defer b.free(ctx)
+	if err := b.bench.Connect(ctx, p, nil); err != nil {
+		return err
+	}
+	defer b.bench.Runner.Close()
+	if err := b.opened(ctx); err != nil {
+		return err
+	}
 	return do(ctx, b)
 }
 
@@ -144,25 +151,22 @@ func dryRun(env *Env, p plan.Plan) error {
 	return showPlan(env, p, p.Public(env.secrets))
 }
 
-// openBench prepares a run. serve starts its server; nil starts the simulated
-// engine, if the plan has one. seed is used if the plan has none; nil chooses a
+// newBenchRun checks a run and its output. seed is used if the plan has none; nil chooses a
 // random seed.
-func openBench(ctx context.Context, env *Env, p plan.Plan, serve func(*plan.Plan, uint64) (func(), error), seed *uint64) (*benchRun, error) {
-	key, keyFrom, err := apiKey(env, &p)
+func newBenchRun(env *Env, p *plan.Plan, seed *uint64) (*benchRun, error) {
+	key, keyFrom, err := apiKey(env, p)
 	if err != nil {
 		return nil, usage(err)
 	}
-	if err := env.mayReceive(&p, key, keyFrom); err != nil {
+	if err := env.mayReceive(p, key, keyFrom); err != nil {
 		return nil, err
 	}
 	env.tune()
-	b := &benchRun{env: env, progress: newProgress(env, &p)}
+	b := &benchRun{env: env, progress: newProgress(env, p)}
 	around := run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Dial: env.dial(), Server: env.Server, Random: *cmp.Or(seed, new(randomSeed())), Tokenizers: tokenizers(env)}
 	around.Replay = func(name string) (*run.Replay, error) { return openReplay(env, name) }
-	around.Observer, around.Hold, around.Watch, around.Serve = b, b.progress.hold, b.progress.on(), serve
-	if serve == nil {
-		around.Serve = func(p *plan.Plan, seed uint64) (func(), error) { return startSim(env, p, seed) }
-	}
+	around.Observer, around.Hold, around.Watch = b, b.progress.hold, b.progress.on()
+	around.Serve = func(p *plan.Plan, seed uint64) (func(), error) { return startSim(env, p, seed) }
 	o := bench.Options{Args: env.Args, Print: env.print, Listen: env.listen, Client: env.client, Getenv: env.Getenv}
 	if p.Agents > 0 {
 		b.agents = &agents{env: env, plan: &p.Machines, runs: p.RunsDir, say: b.Message, name: nuid.Next()}
@@ -172,24 +176,11 @@ func openBench(ctx context.Context, env *Env, p plan.Plan, serve func(*plan.Plan
 		around.Agents, o.Cluster = b.agents, b.agents.name
 	}
 	o.Env = around
-	if b.bench, err = bench.Open(ctx, p, o); err == nil {
-		if err = b.opened(ctx); err != nil {
-			b.bench.Release(ctx)
-		}
-	}
-	if err != nil {
+	if b.bench, err = bench.New(p, o); err != nil {
 		b.progress.stop()
 		return nil, err
 	}
 	return b, nil
-}
-
-// reconnect connects to the next server of a sweep.
-func (b *benchRun) reconnect(ctx context.Context, p plan.Plan, serve func(*plan.Plan, uint64) (func(), error)) error {
-	if err := b.bench.Connect(ctx, p, serve); err != nil {
-		return err
-	}
-	return b.opened(ctx)
 }
 
 // opened prints the target of the run and starts publishing metrics.
@@ -205,17 +196,11 @@ func (b *benchRun) opened(ctx context.Context) error {
 	return b.bench.Publish(ctx)
 }
 
-// close disconnects from servers and agents.
-func (b *benchRun) close(ctx context.Context) {
-	b.disconnect()
+// free disconnects from agents, stops publishing metrics and leaves the view.
+func (b *benchRun) free(ctx context.Context) {
+	b.progress.stop()
 	b.agents.close(b.env.restarts(ctx)) //nolint:contextcheck // agents are released after ctx was canceled, too
 	b.bench.Unpublish(ctx)
-}
-
-// disconnect closes the connections to the servers.
-func (b *benchRun) disconnect() {
-	b.bench.Runner.Close()
-	b.progress.stop()
 }
 
 // tokenizers uses the directories of Hugging Face's tools, so that their
@@ -253,6 +238,7 @@ type benchRun struct {
 	agents   *agents // nil without agents
 	progress *progress
 	search   *search.Search // levels are its probes; nil without a search
+	settings int            // number of server settings that vary
 	prepared func() error   // called before the next level; may be nil
 	answer   func() error   // prints the result of a search instead of the levels
 }

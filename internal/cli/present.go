@@ -26,7 +26,7 @@ func brief(several, verbose, styled bool) bool { return several && !verbose && !
 
 func (b *benchRun) brief() bool {
 	p := &b.bench.Runner.Asked
-	return brief(len(p.Levels()) > 1 || p.Swept() != "" || len(b.bench.Outer) > 0, p.Verbose, p.Given("report-style"))
+	return brief(len(p.Levels()) > 1 || p.Swept() != "" || b.settings > 0, p.Verbose, p.Given("report-style"))
 }
 
 // blocks reports whether the block of vllm bench serve precedes the screen of several levels.
@@ -145,7 +145,7 @@ var whatIsSent = []string{"Request", "Workload", "Dataset", "Conversations", "Tr
 func (b *benchRun) next() string {
 	p := &b.bench.Runner.Asked
 	whom := "--base-url " + strings.Join(p.ShownURLs(), " ")
-	if len(b.bench.Outer) > 0 {
+	if b.settings > 0 {
 		return "start the best setting and find its maximum load: tacho find --base-url http://HOST:PORT" + b.same(whatIsSent...) + b.slo()
 	}
 	if slices.ContainsFunc(b.bench.Outcome.Levels, func(l outcome.Level) bool { return l.Summary.Config.Interrupted }) {

@@ -198,7 +198,7 @@ func (c *serverCommand) start(env *Env, p *plan.Plan, at outcome.Coordinates, di
 		if s.ours.Load() {
 			return
 		}
-		died(&serverDied{fmt.Errorf("the server exited (%w). %s", cmpErr(err), said)})
+		died(fmt.Errorf("the server exited (%w). %s", cmpErr(err), said))
 	}()
 	return s, nil
 }
@@ -210,9 +210,6 @@ func cmpErr(err error) error {
 	}
 	return err
 }
-
-// A serverDied is the cause of a canceled run.
-type serverDied struct{ error }
 
 // tail returns the end of the server's output as a sentence.
 func (s *served) tail() string {

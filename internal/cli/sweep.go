@@ -84,8 +84,14 @@ func (f *sweepFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
 	if f.dry {
 		return command.show(env, p)
 	}
-	s := &serverSweep{command: command, env: env, plan: p}
-	return s.run(ctx)
+	b, err := newBenchRun(env, &p, nil)
+	if err != nil {
+		return err
+	}
+	defer b.free(ctx)
+	b.settings = len(command.names)
+	s := &serverSweep{command: command, run: b}
+	return s.measure(ctx, p)
 }
 
 // show prints the commands and the plan.
@@ -109,115 +115,47 @@ func (c *serverCommand) show(env *Env, p plan.Plan) error {
 // A serverSweep is a sweep in progress.
 type serverSweep struct {
 	command *serverCommand
-	env     *Env
-	plan    plan.Plan
-	bench   *benchRun // nil until the first server answers
-	server  *served
-	log     int    // number of its log
-	said    string // end of the last server's output
+	run     *benchRun
+	server  *served // nil if none is running
+	log     int     // number of its log
+	said    string  // end of the last server's output
 }
 
-// run measures all settings in order. A failed setting does not end the sweep,
-// unless nothing was measured before.
-func (s *serverSweep) run(ctx context.Context) error {
-	defer s.free(ctx)
-	var failed error
+// measure measures all settings in order.
+func (s *serverSweep) measure(ctx context.Context, p plan.Plan) error {
+	var settings []bench.Setting
 	for i, at := range s.command.settings() {
-		err := s.setting(ctx, i, at)
-		if ctx.Err() != nil || errors.As(err, new(bench.DiskFull)) {
-			failed = err
-			break
-		}
-		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", nameOf(at), err))
-			if s.bench == nil || s.bench.bench.Keep == nil {
-				return failed
-			}
-			s.bench.Message(fmt.Sprintf("%s failed, the sweep continues: %v", nameOf(at), err))
-		}
+		start := func(p *plan.Plan, died context.CancelCauseFunc) (func(), error) { return s.start(i, at, p, died) }
+		settings = append(settings, bench.Setting{At: at, Start: start, Explain: s.explain})
 	}
-	if s.bench == nil {
-		return failed
-	}
-	err := s.bench.conclude(ctx, failed)
-	if len(s.bench.bench.Outcome.Levels) > 1 {
-		err = errors.Join(err, show(s.env.Stdout, report.Pareto, &report.Report{Runs: []outcome.Run{s.bench.bench.Outcome}}))
-	}
-	return err
-}
-
-// free stops the agents, if there are any, and stops publishing metrics.
-func (s *serverSweep) free(ctx context.Context) {
-	if s.bench != nil {
-		s.bench.agents.close(s.bench.env.restarts(ctx)) //nolint:contextcheck // as in benchRun.close
-		s.bench.bench.Unpublish(ctx)
-	}
-}
-
-// nameOf describes a setting.
-func nameOf(at outcome.Coordinates) string {
-	if len(at) == 0 {
-		return "the server"
-	}
-	var out []string
-	for _, c := range at {
-		out = append(out, strings.TrimPrefix(c.Name, bench.ServePrefix)+"="+c.Value)
-	}
-	return strings.Join(out, " ")
-}
-
-// setting starts the server with one setting, measures it and stops it.
-func (s *serverSweep) setting(ctx context.Context, i int, at outcome.Coordinates) error {
-	up, died := context.WithCancelCause(ctx)
-	defer died(nil)
-	s.said = ""
-	serve := func(p *plan.Plan, _ uint64) (func(), error) {
-		server, err := s.command.start(s.env, p, at, s.plan.RunsDir, died)
-		if err != nil {
-			return nil, err
-		}
-		s.server, s.log = server, i
-		return s.end, nil
-	}
-	defer s.end()
-	if err := s.open(up, serve); err != nil {
-		return s.unopened(up, err)
-	}
-	b := s.bench
-	defer b.disconnect()
-	b.bench.Outer, b.bench.Base = at, len(b.bench.Outcome.Levels)
-	b.prepared = func() error { return s.server.keep(logName(b.bench.Keep.Dir(), i)) }
-	b.progress.begins(i+1, len(s.command.settings()))
-	err := b.bench.Run(up)
+	b := s.run
+	err := b.bench.Sweep(ctx, p, settings, func(i int) error {
+		b.prepared = func() error { return s.server.keep(logName(b.bench.Keep.Dir(), i)) }
+		b.progress.begins(i+1, len(settings))
+		return b.opened(ctx)
+	})
 	b.progress.stop()
-	return s.why(up, err)
-}
-
-// open connects to the server. The first call starts the run.
-func (s *serverSweep) open(ctx context.Context, serve func(*plan.Plan, uint64) (func(), error)) (err error) {
-	if s.bench == nil {
-		s.bench, err = openBench(ctx, s.env, s.plan, serve, nil)
-		return err
-	}
-	return s.bench.reconnect(ctx, s.plan, serve)
-}
-
-// why returns the cause of a failed setting: the exit of the server, if it
-// exited.
-func (s *serverSweep) why(ctx context.Context, err error) error {
-	var died *serverDied
-	if errors.As(context.Cause(ctx), &died) {
-		return died
+	err = b.conclude(ctx, err)
+	if len(b.bench.Outcome.Levels) > 1 {
+		err = errors.Join(err, show(b.env.Stdout, report.Pareto, &report.Report{Runs: []outcome.Run{b.bench.Outcome}}))
 	}
 	return err
 }
 
-// unopened returns the error of a server that was not measured, with its
-// output, because the log is stored with a run only.
-func (s *serverSweep) unopened(ctx context.Context, err error) error {
-	s.end()
-	if ctx.Err() != nil || s.said == "" {
-		return s.why(ctx, err)
+// start starts the server with setting i.
+func (s *serverSweep) start(i int, at outcome.Coordinates, p *plan.Plan, died context.CancelCauseFunc) (stop func(), err error) {
+	s.run.progress.stop()
+	s.said = ""
+	s.server, err = s.command.start(s.run.env, p, at, p.RunsDir, died)
+	s.log = i
+	return s.end, err
+}
+
+// explain adds the output of a server that was not measured, because the log is stored
+// with a run only.
+func (s *serverSweep) explain(err error) error {
+	if s.said == "" {
+		return err
 	}
 	return fmt.Errorf("%w\n%s", err, s.said)
 }
@@ -227,11 +165,12 @@ func (s *serverSweep) end() {
 	if s.server == nil {
 		return
 	}
-	s.said = s.env.secrets.Hide(s.server.tail())
+	secrets := s.run.env.secrets
+	s.said = secrets.Hide(s.server.tail())
 	s.server.stop()
-	if s.bench != nil && s.bench.bench.Keep != nil {
-		defer func(path string) { _ = sweepLog(path, s.env.secrets) }(logName(s.bench.bench.Keep.Dir(), s.log))
-		_ = s.server.keep(logName(s.bench.bench.Keep.Dir(), s.log)) // fails if the log was moved before
+	if keep := s.run.bench.Keep; keep != nil {
+		defer func(path string) { _ = sweepLog(path, secrets) }(logName(keep.Dir(), s.log))
+		_ = s.server.keep(logName(keep.Dir(), s.log)) // fails if the log was moved before
 	}
 	s.server.drop()
 	s.server = nil
