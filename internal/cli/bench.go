@@ -21,6 +21,7 @@ import (
 	"github.com/tacho-bench/tacho/internal/redact"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/internal/search"
+	"github.com/tacho-bench/tacho/internal/terminal"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/plan"
 	"github.com/tacho-bench/tacho/report"
@@ -118,7 +119,7 @@ func runBench(ctx context.Context, env *Env, p plan.Plan, o benchOptions) error 
 			return err
 		}
 		err := b.bench.Run(ctx)
-		b.progress.stop()
+		b.progress.Stop()
 		return b.conclude(ctx, err)
 	})
 }
@@ -165,7 +166,7 @@ func newBenchRun(env *Env, p *plan.Plan, seed *uint64) (*benchRun, error) {
 	b := &benchRun{env: env, progress: newProgress(env, p)}
 	around := run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Dial: env.dial(), Server: env.Server, Random: *cmp.Or(seed, new(randomSeed())), Tokenizers: tokenizers(env)}
 	around.Replay = func(name string) (*run.Replay, error) { return openReplay(env, name) }
-	around.Observer, around.Hold, around.Watch = b, b.progress.hold, b.progress.on()
+	around.Observer, around.Hold, around.Watch = b, b.progress.Hold, b.progress.On()
 	around.Serve = func(p *plan.Plan, seed uint64) (func(), error) { return startSim(env, p, seed) }
 	o := bench.Options{Args: env.Args, Print: env.print, Listen: env.listen, Client: env.client, Getenv: env.Getenv}
 	if p.Agents > 0 {
@@ -177,7 +178,7 @@ func newBenchRun(env *Env, p *plan.Plan, seed *uint64) (*benchRun, error) {
 	}
 	o.Env = around
 	if b.bench, err = bench.New(p, o); err != nil {
-		b.progress.stop()
+		b.progress.Stop()
 		return nil, err
 	}
 	return b, nil
@@ -186,19 +187,19 @@ func newBenchRun(env *Env, p *plan.Plan, seed *uint64) (*benchRun, error) {
 // opened prints the target of the run and starts publishing metrics.
 func (b *benchRun) opened(ctx context.Context) error {
 	r := b.bench.Runner
-	b.progress.control(r)
+	b.progress.Control(r)
 	whom := strings.Join(r.Plan.ShownURLs(), ", ")
 	if r.Plan.Virtual {
 		whom = "simulated engine " + strings.Join(r.Asked.Values("sim"), ", ")
 	}
-	b.progress.describe(live.About{Server: whom, Model: r.Target.ModelID, Dataset: r.Plan.DatasetName})
+	b.progress.State.Describe(live.About{Server: whom, Model: r.Target.ModelID, Dataset: r.Plan.DatasetName})
 	b.Message(fmt.Sprintf("%s, model %s, dataset %s, token counts by %s", whom, r.Target.ModelID, r.Plan.DatasetName, r.Counter().Name()))
 	return b.bench.Publish(ctx)
 }
 
 // free disconnects from agents, stops publishing metrics and leaves the view.
 func (b *benchRun) free(ctx context.Context) {
-	b.progress.stop()
+	b.progress.Stop()
 	b.agents.close(b.env.restarts(ctx)) //nolint:contextcheck // agents are released after ctx was canceled, too
 	b.bench.Unpublish(ctx)
 }
@@ -236,7 +237,7 @@ type benchRun struct {
 	bench    *bench.Bench
 	env      *Env
 	agents   *agents // nil without agents
-	progress *progress
+	progress *terminal.Progress
 	search   *search.Search // levels are its probes; nil without a search
 	settings int            // number of server settings that vary
 	prepared func() error   // called before the next level; may be nil
@@ -252,7 +253,7 @@ func (b *benchRun) Progress(file string, done, all int64) { b.progress.Progress(
 // LevelPrepared implements live.Observer. The run directory exists.
 func (b *benchRun) LevelPrepared() error {
 	b.env.keeps.Store(true)
-	b.progress.keepWith(b.bench.Keep.Live)
+	b.progress.KeepWith(b.bench.Keep.Live)
 	if b.prepared != nil {
 		defer func() { b.prepared = nil }()
 		return b.prepared()
@@ -263,16 +264,16 @@ func (b *benchRun) LevelPrepared() error {
 // LevelStarted implements live.Observer.
 func (b *benchRun) LevelStarted(l *outcome.Level, feed *live.Feed) error {
 	if b.search != nil {
-		b.progress.search(b.search.Left())
+		b.progress.Search(b.search.Left())
 	}
-	b.progress.begin(b.bench.Runner, l, feed)
+	b.progress.Begin(b.bench.Runner, b.bench.Runner.Speed().Stretch, l, feed)
 	return nil
 }
 
 // LevelEnded prints a finished level. Several levels are one screen at the end, unless the command
 // line is that of vLLM: its callers may parse the blocks. A search prints its probes itself.
 func (b *benchRun) LevelEnded(l *outcome.Level) {
-	switch b.progress.end(l); {
+	switch b.progress.End(l); {
 	case b.search != nil:
 	case !b.brief():
 		b.bench.Note(b.printLevel(report.TextLevel, l))

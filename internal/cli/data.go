@@ -80,7 +80,7 @@ func (f *dataFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
 	}
 	show := newProgress(env, &p)
 	work, counter, err := run.Workload(ctx, &p, seed, run.Env{Secrets: env.secrets, Tokenizers: tokenizers(env), Observer: show})
-	show.stop()
+	show.Stop()
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func (f *findFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
 		if estimate != "" {
 			b.Message(estimate)
 		}
-		find := &finding{benchRun: b, search: s}
+		find := &finding{run: b, search: s}
 		return find.conclude(ctx, b.bench.Find(ctx, s))
 	})
 }
@@ -129,26 +129,26 @@ func findKinds() (out []string) {
 
 // A finding is a search in progress.
 type finding struct {
-	*benchRun
+	run    *benchRun
 	search *search.Search
 }
 
 // conclude prints the probes and the limit, stores both and returns the exit
 // status.
 func (f *finding) conclude(ctx context.Context, err error) error {
-	f.progress.stop()
-	if f.bench.Keep == nil {
+	f.run.progress.Stop()
+	if f.run.bench.Keep == nil {
 		return cmp.Or(ctx.Err(), err)
 	}
-	limit := f.bench.Limit(f.search, err == nil)
-	f.answer = func() error { return f.show(&limit) }
-	err = f.benchRun.conclude(ctx, err)
+	limit := f.run.bench.Limit(f.search, err == nil)
+	f.run.answer = func() error { return f.show(&limit) }
+	err = f.run.conclude(ctx, err)
 	var exit *exitError
 	if !limit.Decided && !f.allVoid() && (err == nil || errors.As(err, &exit) && exit.code == exitInvalid) {
-		f.Message("Next, give the search more time: add --budget " + shortDuration((2*f.spent()).Truncate(halfMinute)+halfMinute))
+		f.run.Message("Next, give the search more time: add --budget " + shortDuration((2*f.spent()).Truncate(halfMinute)+halfMinute))
 	}
 	switch {
-	case errors.As(err, &exit) && exit.code == exitInvalid && !f.allVoid() && f.bench.Runner.Plan.FailIf == "":
+	case errors.As(err, &exit) && exit.code == exitInvalid && !f.allVoid() && f.run.bench.Runner.Plan.FailIf == "":
 		err = nil // unusable probes were not counted
 	case err != nil:
 		return err
@@ -173,16 +173,16 @@ func (f *finding) show(l *search.Limit) error {
 	}
 	text := f.legend(l)
 	text = append(text, f.curves(l)...)
-	for _, sentence := range slices.Concat(conclusion.Of(&f.bench.Outcome).Text, report.Doubts("probe", f.numbered())) {
-		text = append(text, termtext.Wrap(sentence, f.env.wrapAt())...)
+	for _, sentence := range slices.Concat(conclusion.Of(&f.run.bench.Outcome).Text, report.Doubts("probe", f.numbered())) {
+		text = append(text, termtext.Wrap(sentence, f.run.env.wrapAt())...)
 	}
-	_, err := fmt.Fprintln(f.env.Stdout, strings.Join(text, "\n"))
+	_, err := fmt.Fprintln(f.run.env.Stdout, strings.Join(text, "\n"))
 	return err
 }
 
 // numbered returns the levels with the numbers of their probes as names.
 func (f *finding) numbered() []outcome.Level {
-	levels := slices.Clone(f.bench.Outcome.Levels)
+	levels := slices.Clone(f.run.bench.Outcome.Levels)
 	for i := range levels {
 		levels[i].Value = strconv.Itoa(i + 1)
 	}
@@ -200,7 +200,7 @@ func (f *finding) legend(l *search.Limit) (out []string) {
 		{search.Void, "the verdict on the probe is INVALID"},
 	} {
 		if slices.ContainsFunc(l.Probes, func(p search.Tried) bool { return p.Verdict == e.verdict.String() }) {
-			out = append(out, termtext.Wrap(e.verdict.String()+": "+e.text, f.env.wrapAt())...)
+			out = append(out, termtext.Wrap(e.verdict.String()+": "+e.text, f.run.env.wrapAt())...)
 		}
 	}
 	return out
@@ -234,7 +234,7 @@ func (f *finding) curves(l *search.Limit) []string {
 	}
 	broken.X = served.X
 	r := &report.Report{}
-	f.env.fit(r)
+	f.run.env.fit(r)
 	return slices.Concat([]string{""}, r.Plots(served, broken), []string{""})
 }
 
@@ -249,8 +249,8 @@ func (f *finding) table(l *search.Limit) error {
 	for {
 		text := f.tableWith(l, effort)
 		head, _, _ := strings.Cut(text, "\n")
-		if len(effort) == 0 || !f.env.Terminal || termtext.Width(head) <= f.env.Width() {
-			_, err := io.WriteString(f.env.Stdout, text)
+		if len(effort) == 0 || !f.run.env.Terminal || termtext.Width(head) <= f.run.env.Width() {
+			_, err := io.WriteString(f.run.env.Stdout, text)
 			return err
 		}
 		effort = effort[1:]

@@ -22,6 +22,7 @@ import (
 	"github.com/tacho-bench/tacho/internal/predict"
 	"github.com/tacho-bench/tacho/internal/redact"
 	"github.com/tacho-bench/tacho/internal/run"
+	"github.com/tacho-bench/tacho/internal/terminal"
 	"github.com/tacho-bench/tacho/outcome"
 )
 
@@ -46,17 +47,17 @@ type Env struct {
 	// Server is for tests: it replaces the engine of --sim in virtual time.
 	Server func(seed uint64) predict.Server
 
-	main      func(*Env) int     // Main, for a child in this process
-	bare      io.Writer          // raw stdout for binary output
-	altScreen *altScreen         // alternate screen of the live view
-	seen      func(*outcome.Run) // receives results before they are stored, for tests
-	secrets   *redact.Secrets    // removed from all output
-	again     *atomic.Bool       // a supervisor restarts this process after SIGTERM, and the run continues
-	keeps     *atomic.Bool       // a run directory exists
-	reads     *atomic.Bool       // only reading, so that a signal can exit immediately
-	quit      chan os.Signal     // the key q of the live view, as an interrupt
-	vllm      bool               // the command line is that of vLLM: bench serve
-	borrowed  *borrowedPlan      // the plan of a stored run, if that run alone names the servers
+	main      func(*Env) int      // Main, for a child in this process
+	bare      io.Writer           // raw stdout for binary output
+	altScreen *terminal.AltScreen // alternate screen of the live view
+	seen      func(*outcome.Run)  // receives results before they are stored, for tests
+	secrets   *redact.Secrets     // removed from all output
+	again     *atomic.Bool        // a supervisor restarts this process after SIGTERM, and the run continues
+	keeps     *atomic.Bool        // a run directory exists
+	reads     *atomic.Bool        // only reading, so that a signal can exit immediately
+	quit      chan os.Signal      // the key q of the live view, as an interrupt
+	vllm      bool                // the command line is that of vLLM: bench serve
+	borrowed  *borrowedPlan       // the plan of a stored run, if that run alone names the servers
 }
 
 // System returns the Env of the real process.
@@ -110,18 +111,18 @@ func Main(process *Env) int {
 	env := &screened
 	env.main = Main
 	env.secrets, env.again, env.keeps, env.reads = secretsOf(env), &atomic.Bool{}, &atomic.Bool{}, &atomic.Bool{}
-	env.altScreen = &altScreen{terminal: process.Stderr}
+	env.altScreen = terminal.NewAltScreen(process.Stderr)
 	env.quit = make(chan os.Signal, 1)
-	defer env.altScreen.leave() // also on a panic
-	stdout := &screen{to: env.altScreen.before(process.Stdout, false), secrets: env.secrets, paint: env.painter()}
-	stderr := &screen{to: env.altScreen.before(process.Stderr, true), secrets: env.secrets, paint: env.painter()}
+	defer env.altScreen.Leave() // also on a panic
+	stdout := &terminal.Writer{To: env.altScreen.Before(process.Stdout, false), Sweep: env.secrets.Sweep, Paint: env.coloured()}
+	stderr := &terminal.Writer{To: env.altScreen.Before(process.Stderr, true), Sweep: env.secrets.Sweep, Paint: env.coloured()}
 	if env.Terminal {
-		stderr.width = env.Width
+		stderr.Width = env.Width
 	}
 	env.Stdout, env.Stderr, env.bare = stdout, stderr, process.Stdout
 	code := execute(env)
-	env.altScreen.leave()
-	if err := errors.Join(stdout.flush(), stderr.flush()); err != nil && code == exitOK {
+	env.altScreen.Leave()
+	if err := errors.Join(stdout.Flush(), stderr.Flush()); err != nil && code == exitOK {
 		return exitFailed
 	}
 	return code
@@ -285,7 +286,7 @@ func interruptible(ctx context.Context, env *Env) (context.Context, func()) {
 		cancel(stopped{by})
 		for signaled() != nil {
 			if time.Since(first) >= echo {
-				env.altScreen.leave()
+				env.altScreen.Leave()
 				env.Kill(stopCode(ctx))
 				return
 			}

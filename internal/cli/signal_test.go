@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tacho-bench/tacho/internal/terminal"
 )
 
 // A second signal exits the process, unless it is an echo of the first.
@@ -17,7 +19,7 @@ func TestSecondSignal(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var said strings.Builder
 			code, signals := 0, make(chan os.Signal)
-			env := &Env{Stderr: &said, Interrupt: signals, Kill: func(c int) { code = c }, again: &atomic.Bool{}, keeps: &atomic.Bool{}, reads: &atomic.Bool{}, altScreen: &altScreen{terminal: &said}}
+			env := &Env{Stderr: &said, Interrupt: signals, Kill: func(c int) { code = c }, again: &atomic.Bool{}, keeps: &atomic.Bool{}, reads: &atomic.Bool{}, altScreen: terminal.NewAltScreen(&said)}
 			ctx, stop := interruptible(context.Background(), env)
 			defer stop()
 			signals <- syscall.SIGTERM

@@ -131,10 +131,10 @@ func (s *serverSweep) measure(ctx context.Context, p plan.Plan) error {
 	b := s.run
 	err := b.bench.Sweep(ctx, p, settings, func(i int) error {
 		b.prepared = func() error { return s.server.keep(logName(b.bench.Keep.Dir(), i)) }
-		b.progress.begins(i+1, len(settings))
+		b.progress.Setting(i+1, len(settings))
 		return b.opened(ctx)
 	})
-	b.progress.stop()
+	b.progress.Stop()
 	err = b.conclude(ctx, err)
 	if len(b.bench.Outcome.Levels) > 1 {
 		err = errors.Join(err, show(b.env.Stdout, report.Pareto, &report.Report{Runs: []outcome.Run{b.bench.Outcome}}))
@@ -144,7 +144,7 @@ func (s *serverSweep) measure(ctx context.Context, p plan.Plan) error {
 
 // start starts the server with setting i.
 func (s *serverSweep) start(i int, at outcome.Coordinates, p *plan.Plan, died context.CancelCauseFunc) (stop func(), err error) {
-	s.run.progress.stop()
+	s.run.progress.Stop()
 	s.said = ""
 	s.server, err = s.command.start(s.run.env, p, at, p.RunsDir, died)
 	s.log = i

@@ -87,10 +87,10 @@ func TestView(t *testing.T) {
 		if _, err := fmt.Sscanf(size, "%dx%d", &f.wide, &f.high); err != nil {
 			t.Fatal(err)
 		}
-		p.draw()
+		p.Draw()
 		if i == 0 {
 			sayHostile(env)
-			p.draw()
+			p.Draw()
 		}
 		path := filepath.Join("testdata", "view", size+".txt")
 		if *writeScreens {
@@ -109,7 +109,7 @@ func TestView(t *testing.T) {
 	if !f.other || !f.noCursor || f.first.Len() > 0 {
 		t.Errorf("alternate screen %v, cursor hidden %v, printed behind the view: %q", f.other, f.noCursor, f.first.String())
 	}
-	p.stop()
+	p.Stop()
 	if f.other || f.noCursor || f.noWrap || f.unknown != nil || f.overflowed != nil {
 		t.Errorf("alternate screen %v, cursor hidden %v, wrap off %v, unknown sequences %q, lines scrolled away %q", f.other, f.noCursor, f.noWrap, f.unknown, f.overflowed)
 	}

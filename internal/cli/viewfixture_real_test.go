@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"time"
-
-	"github.com/tacho-bench/tacho/plan"
 )
 
 // ShowView is a program that shows a run with constant values until Ctrl-C. It
@@ -19,16 +17,16 @@ func ShowView() int {
 	p := newView(env, os.Stderr)
 	ctx, stop := interruptible(context.Background(), env)
 	defer stop()
-	if p.how != plan.LiveProgress {
-		_, _ = fmt.Println("no view:", p.how)
+	if !env.able() {
+		_, _ = fmt.Println("no view")
 		return exitFailed
 	}
 	size := func() string { return fmt.Sprintf("%dx%d", env.Width(), env.Height()) }
-	p.draw()
+	p.Draw()
 	sayHostile(env)
 	for shown := ""; ctx.Err() == nil; {
 		if now := size(); now != shown {
-			p.draw()
+			p.Draw()
 			if size() == now { // unchanged while the frame was drawn
 				shown = now
 				_, _ = fmt.Fprintf(os.Stderr, "\x1b]2;%s\a", shown)
@@ -40,7 +38,7 @@ func ShowView() int {
 		case <-ctx.Done():
 		}
 	}
-	p.stop()
+	p.Stop()
 	_, _ = fmt.Println("the report")
 	return exitOK
 }

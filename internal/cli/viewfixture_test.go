@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"sync/atomic"
 	"time"
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/live"
+	"github.com/tacho-bench/tacho/internal/terminal"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/plan"
@@ -19,13 +21,14 @@ import (
 var hostile = "\x1b[2J\x1b[31mno\x07 room\r\nfor 你好，世界 e\u0301\U0001f469\u200d\U0001f680 \u202etxt \x9b31m and so on, and on"
 
 // newView returns the view of a run with constant values.
-func newView(env *Env, terminal io.Writer) *progress {
-	env.altScreen, env.again, env.keeps, env.reads = &altScreen{terminal: terminal}, &atomic.Bool{}, &atomic.Bool{}, &atomic.Bool{}
+func newView(env *Env, to io.Writer) *terminal.Progress {
+	env.altScreen, env.again, env.keeps, env.reads = terminal.NewAltScreen(to), &atomic.Bool{}, &atomic.Bool{}, &atomic.Bool{}
 	env.keeps.Store(true)
-	env.Stderr = &screen{to: env.altScreen.before(terminal, true)}
-	p := newProgress(env, &plan.Plan{Results: plan.Results{Progress: plan.AutoProgress}})
-	feedView(&p.board)
-	p.pad.on = true
+	env.Stderr = &terminal.Writer{To: env.altScreen.Before(to, true), Sweep: env.secrets.Sweep}
+	o := progressOptions(env, &plan.Plan{Results: plan.Results{Progress: plan.AutoProgress}})
+	o.Keyboard, _ = os.Open(os.DevNull) // not a terminal, so no key is read
+	p := terminal.NewProgress(o)
+	feedView(&p.State)
 	return p
 }
 

@@ -1,4 +1,4 @@
-package cli
+package terminal
 
 import (
 	"regexp"
@@ -36,13 +36,4 @@ func paint(text string) string {
 		})
 	}
 	return text
-}
-
-// painter returns the function that adds colours to printed text, or nil if stdout and
-// stderr are not a terminal with colours.
-func (e *Env) painter() func(string) string {
-	if !e.able() || e.Getenv("NO_COLOR") != "" {
-		return nil
-	}
-	return paint
 }

@@ -1,4 +1,4 @@
-package cli
+package terminal
 
 import (
 	"bytes"
@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// An altScreen shows the live view on the terminal's alternate screen and holds
+// An AltScreen shows the live view on the terminal's alternate screen and holds
 // back all other output until the view is closed.
-type altScreen struct {
+type AltScreen struct {
 	terminal io.Writer
 
 	mu      sync.Mutex
@@ -37,12 +37,15 @@ const (
 	leaveAltScreen = "\x1b[?25h\x1b[?1049l"
 )
 
-// before returns a writer whose text is held back while the view is shown. If
+// NewAltScreen returns the alternate screen of a terminal.
+func NewAltScreen(terminal io.Writer) *AltScreen { return &AltScreen{terminal: terminal} }
+
+// Before returns a writer whose text is held back while the view is shown. If
 // noted is set, the view shows the text as a note.
-func (c *altScreen) before(to io.Writer, noted bool) io.Writer { return heldWriter{c, to, noted} }
+func (c *AltScreen) Before(to io.Writer, noted bool) io.Writer { return heldWriter{c, to, noted} }
 
 type heldWriter struct {
-	c     *altScreen
+	c     *AltScreen
 	to    io.Writer
 	noted bool
 }
@@ -69,7 +72,7 @@ func (w heldWriter) Write(p []byte) (int, error) {
 }
 
 // enter switches to the alternate screen. note receives each line held back.
-func (c *altScreen) enter(note func(line string)) {
+func (c *AltScreen) enter(note func(line string)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -85,7 +88,7 @@ func (c *altScreen) enter(note func(line string)) {
 
 // quiet stops the reading of keys. The lock must not be held, because a key may be
 // waiting for it.
-func (c *altScreen) quiet() {
+func (c *AltScreen) quiet() {
 	c.mu.Lock()
 	stop := c.unread
 	c.unread = nil
@@ -95,8 +98,8 @@ func (c *altScreen) quiet() {
 	}
 }
 
-// leave switches back to the main screen and prints all text held back.
-func (c *altScreen) leave() {
+// Leave switches back to the main screen and prints all text held back.
+func (c *AltScreen) Leave() {
 	c.quiet()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +116,7 @@ func (c *altScreen) leave() {
 }
 
 // suspend returns the terminal to the shell and keeps holding text back.
-func (c *altScreen) suspend() {
+func (c *AltScreen) suspend() {
 	c.quiet()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +126,7 @@ func (c *altScreen) suspend() {
 	}
 }
 
-func (c *altScreen) resumed() {
+func (c *AltScreen) resumed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -138,7 +141,7 @@ func (c *altScreen) resumed() {
 // draw shows a frame on a terminal of the given size. Lines are cut, not
 // wrapped, because terminals disagree on the width of some characters. Old
 // content is erased line by line to avoid flicker.
-func (c *altScreen) draw(lines []string, wide, high int) {
+func (c *AltScreen) draw(lines []string, wide, high int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed || c.away {
@@ -163,4 +166,4 @@ func (c *altScreen) draw(lines []string, wide, high int) {
 	c.show(b.String())
 }
 
-func (c *altScreen) show(text string) { _, _ = io.WriteString(c.terminal, text) } // errors of the terminal are ignored
+func (c *AltScreen) show(text string) { _, _ = io.WriteString(c.terminal, text) } // errors of the terminal are ignored

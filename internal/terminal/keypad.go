@@ -1,14 +1,12 @@
-package cli
+package terminal
 
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/live/view"
-	"github.com/tacho-bench/tacho/internal/run"
 )
 
 // A keypad is the state of the keys of the live view.
@@ -40,8 +38,8 @@ func (k *keypad) pause() {
 	k.paused = make(chan struct{})
 }
 
-// pressed handles a key of the live view and draws the view again.
-func (p *progress) pressed(key byte) {
+// Press handles a key of the live view and draws the view again.
+func (p *Progress) Press(key byte) {
 	k := &p.pad
 	switch key {
 	case '?':
@@ -57,18 +55,15 @@ func (p *progress) pressed(key byte) {
 	case 'p':
 		k.pause()
 	case 'q':
-		select {
-		case p.env.quit <- os.Interrupt:
-		default: // a second q counts as the first
-		}
+		p.o.Quit()
 	default:
 		return
 	}
-	p.draw()
+	p.Draw()
 }
 
 // nextLevel ends the running level.
-func (p *progress) nextLevel() {
+func (p *Progress) nextLevel() {
 	p.mu.Lock()
 	runner := p.runner
 	running := p.level != nil
@@ -76,14 +71,14 @@ func (p *progress) nextLevel() {
 	switch {
 	case !running:
 	case runner.EndLevel():
-		p.board.Note("The level ends now: no more requests are sent, and those in flight finish.")
+		p.State.Note("The level ends now: no more requests are sent, and those in flight finish.")
 	default:
-		p.board.Note("This level cannot be ended alone, because agents send its requests or it is computed. q ends the run.")
+		p.State.Note("This level cannot be ended alone, because agents send its requests or it is computed. q ends the run.")
 	}
 }
 
-// hold waits before a level while the run is paused. It returns the time of the pause.
-func (p *progress) hold(ctx context.Context) (time.Duration, error) {
+// Hold waits before a level while the run is paused. It returns the time of the pause.
+func (p *Progress) Hold(ctx context.Context) (time.Duration, error) {
 	p.pad.mu.Lock()
 	paused := p.pad.paused
 	p.pad.mu.Unlock()
@@ -91,20 +86,20 @@ func (p *progress) hold(ctx context.Context) (time.Duration, error) {
 		return 0, nil
 	}
 	from := time.Now()
-	p.board.SetActivity("PAUSED before the next level: press p to continue")
-	defer p.board.SetActivity("")
+	p.State.SetActivity("PAUSED before the next level: press p to continue")
+	defer p.State.SetActivity("")
 	select {
 	case <-paused:
 		took := time.Since(from)
-		p.board.Note(fmt.Sprintf("The run was paused for %.0f s.", took.Seconds()))
+		p.State.Note(fmt.Sprintf("The run was paused for %.0f s.", took.Seconds()))
 		return took, nil
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
 }
 
-// control connects the keys with a runner.
-func (p *progress) control(r *run.Runner) {
+// Control connects the keys with a runner.
+func (p *Progress) Control(r Runner) {
 	p.mu.Lock()
 	p.runner = r
 	p.mu.Unlock()

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package cli
+package terminal
 
 // onSuspend does nothing, because no key suspends a process on this system.
 func onSuspend(_, _ func()) (stop func()) { return func() {} }
