@@ -15,7 +15,7 @@ import (
 // An Accumulator is a Sink that summarizes records. The zero value is ready to use.
 //
 // A summary depends on the set of records, never on their order, so accumulators can be merged, and a
-// cluster is summarized like one machine. The Accumulator keeps the timestamps of a record, about 80
+// cluster is summarized like one machine. The Accumulator keeps the timestamps of a record, about 110
 // bytes, and in a long run only the timestamps of a sample. Values with many per record, such as gaps between
 // tokens, go into digests with bounded memory. Below that bound every quantile is exact; above it the
 // summary states the error.
@@ -43,6 +43,8 @@ type Accumulator struct {
 	arrivals  arrivals
 	cache     CacheUse
 	buffered  Buffering
+	activity  activity // of all servers
+	replicas  replicas
 	begun     int // sessions
 	good      int
 	stalled   int
@@ -59,15 +61,20 @@ var _ tacho.Sink = (*Accumulator)(nil)
 // marks are the timestamps of one request.
 type marks struct {
 	due, slot, sent, first, last, end time.Duration
-	turn, input, output               int32
+	turn, input, fresh, output        int32 // fresh is the part of input that was not in the server's cache
 	ok                                bool
 	session                           uint64
 	connect                           time.Duration      // time to connect
 	server                            *tacho.ServerTimes // nil if the server reports no times
+	endpoint                          string
 }
 
 func marksOf(r *tacho.Record) marks {
-	m := marks{session: r.Session, due: r.Due, slot: r.Slot, sent: r.Sent, first: r.First(), last: r.Last(), end: r.End, turn: int32(r.Turn), input: small(InputTokens(r)), output: small(r.Output), ok: r.OK()}
+	m := marks{session: r.Session, due: r.Due, slot: r.Slot, sent: r.Sent, first: r.First(), last: r.Last(), end: r.End, turn: int32(r.Turn), input: small(InputTokens(r)), output: small(r.Output), ok: r.OK(), endpoint: r.Endpoint}
+	m.fresh = m.input
+	if r.Usage != nil {
+		m.fresh -= min(small(r.Usage.Cached), m.input)
+	}
 	if !r.Reused && r.Start != tacho.Never && r.Conn != tacho.Never { // with a reused connection, the time until it is ready is a delay of the client
 		m.connect = r.Conn - r.Start
 	}
@@ -104,6 +111,8 @@ func (a *Accumulator) Add(r *tacho.Record) error {
 	a.arrivals.add(r, a.Limit)
 	a.cache.add(r)
 	a.buffered.add(r)
+	a.activity.add(r)
+	a.replicas.add(r)
 	if r.OK() {
 		if a.finishes == nil {
 			a.finishes = map[string]int{}
@@ -229,6 +238,8 @@ func (a *Accumulator) Merge(b *Accumulator) {
 	a.arrivals.merge(&b.arrivals, a.Limit)
 	a.cache.merge(&b.cache)
 	a.buffered.merge(&b.buffered)
+	a.activity.merge(&b.activity)
+	a.replicas.merge(&b.replicas)
 	a.good += b.good
 	a.stalled += b.stalled
 	a.audio.Merge(&b.audio)
@@ -271,6 +282,7 @@ func (a *Accumulator) Measured(c Config) Summary {
 	if c.NoSteady {
 		s.Steady = nil
 	}
+	s.Pauses = a.pauses(&s)
 	a.bounds.summarize(&s)
 	s.Stalled = a.stalled
 	s.spent, s.slowest = spending(a.marks)

@@ -20,6 +20,31 @@ type Pauses struct {
 	AtS           float64 `json:"at_s"`               // start of the longest pause
 	TotalS        float64 `json:"total_s"`            // sum of all pauses long enough to differ from jitter
 	AsleepS       float64 `json:"asleep_s,omitempty"` // part of TotalS with the machine suspended
+	List          []Stall `json:"list,omitempty"`     // all pauses in TotalS, at most the first MaxStalls
+}
+
+// A Stall is one pause of the client.
+type Stall struct {
+	AtS    float64 `json:"at_s"`
+	Millis float64 `json:"ms"`
+}
+
+// MaxStalls is the number of pauses of a client that are listed.
+const MaxStalls = 100
+
+// stalls returns the known pauses of a client.
+func (c *Client) stalls() (out []quiet) {
+	if c == nil {
+		return nil
+	}
+	list := c.Pauses.List
+	if len(list) == 0 && c.Pauses.TotalS > 0 {
+		list = []Stall{{c.Pauses.AtS, c.Pauses.LongestMillis}}
+	}
+	for _, s := range list {
+		out = append(out, (&Pause{AtS: s.AtS, Millis: s.Millis}).quiet())
+	}
+	return out
 }
 
 // clientRule returns a rule about the client. The rule applies if the client was monitored.

@@ -34,6 +34,7 @@ const FailureShare = "failures"
 const (
 	RequestsPerSec Unit = "req/s"
 	percentUnit    Unit = "%"
+	pauseUnit      Unit = "pauses"
 	// SeverityUnit is the unit of the quantity "verdict": 0 is VALID, 1 DEGRADED, 2 INVALID.
 	SeverityUnit Unit = "verdict"
 )
@@ -77,6 +78,12 @@ var levelQuantities = []Quantity{
 		share *= 100
 		return &share
 	}},
+	{Name: "pauses", Title: "Pauses", Unit: pauseUnit, Better: -1, of: func(s *Summary) *float64 {
+		return s.ofPauses(func(p *ServerPauses) float64 { return float64(p.Pauses) })
+	}},
+	{Name: "longest_pause", Title: "Longest pause", Unit: Millis, Better: -1, of: func(s *Summary) *float64 {
+		return s.ofPauses(func(p *ServerPauses) float64 { return p.LongestMillis })
+	}},
 	{Name: "verdict", Title: "Verdict", Unit: SeverityUnit, Better: -1, OfTheRun: true, of: func(s *Summary) *float64 {
 		i := slices.Index(severities, s.Verdict.Severity)
 		if i < 0 {
@@ -94,6 +101,18 @@ func served(of func(*Throughput) *float64) func(*Summary) *float64 {
 		}
 		return of(s.Throughput)
 	}
+}
+
+// ofPauses returns a number of the pauses of a level, which is 0 without a pause, or nil if no token arrived.
+func (s *Summary) ofPauses(of func(*ServerPauses) float64) *float64 {
+	if s.Events == 0 {
+		return nil
+	}
+	v := 0.0
+	if s.Pauses != nil {
+		v = of(s.Pauses)
+	}
+	return &v
 }
 
 // Of returns the number in a summary, or false if the summary does not contain it.

@@ -32,8 +32,9 @@ type Summary struct {
 	SpreadMillis *float64 `json:"spread_ms,omitempty"` // time in which a burst was sent
 	Cache        CacheUse `json:"cache"`
 
-	Buffering Buffering `json:"buffering,omitzero"`
-	Idle      *Idle     `json:"idle,omitempty"`
+	Buffering Buffering     `json:"buffering,omitzero"`
+	Pauses    *ServerPauses `json:"pauses,omitempty"` // nil if there is none
+	Idle      *Idle         `json:"idle,omitempty"`
 
 	Clock           ClockUse   `json:"clock"`
 	Network         NetworkUse `json:"network,omitzero"`

@@ -84,6 +84,9 @@ func (p *pulse) beat(awake, boot time.Duration) {
 		if pause >= pauseMin {
 			p.pauses.TotalS += pause.Seconds()
 			p.pauses.AsleepS += asleep.Seconds()
+			if len(p.pauses.List) < metric.MaxStalls {
+				p.pauses.List = append(p.pauses.List, metric.Stall{AtS: p.awake.Seconds(), Millis: pause.Seconds() * 1e3})
+			}
 		}
 	}
 	p.awake, p.boot = awake, boot

@@ -25,17 +25,17 @@ func TestPulse(t *testing.T) {
 		{
 			"stopped",
 			[][2]time.Duration{{20 * ms, 20 * ms}, {2040 * ms, 2040 * ms}, {2060 * ms, 2060 * ms}},
-			metric.Pauses{LongestMillis: 2000, AtS: 0.02, TotalS: 2},
+			metric.Pauses{LongestMillis: 2000, AtS: 0.02, TotalS: 2, List: []metric.Stall{{AtS: 0.02, Millis: 2000}}},
 		},
 		{
 			"stopped twice",
 			[][2]time.Duration{{220 * ms, 220 * ms}, {540 * ms, 540 * ms}, {560 * ms, 560 * ms}},
-			metric.Pauses{LongestMillis: 300, AtS: 0.22, TotalS: 0.5},
+			metric.Pauses{LongestMillis: 300, AtS: 0.22, TotalS: 0.5, List: []metric.Stall{{AtS: 0, Millis: 200}, {AtS: 0.22, Millis: 300}}},
 		},
 		{
 			"suspended",
 			[][2]time.Duration{{20 * ms, 20 * ms}, {40 * ms, 3040 * ms}, {60 * ms, 3060 * ms}},
-			metric.Pauses{LongestMillis: 3000, AtS: 0.02, TotalS: 3, AsleepS: 3},
+			metric.Pauses{LongestMillis: 3000, AtS: 0.02, TotalS: 3, AsleepS: 3, List: []metric.Stall{{AtS: 0.02, Millis: 3000}}},
 		},
 		{"a clock that was set back is no sleep", [][2]time.Duration{{20 * ms, 20 * ms}, {40 * ms, -3000 * ms}}, metric.Pauses{}},
 	} {

@@ -1,0 +1,361 @@
+package metric
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/stat"
+)
+
+const (
+	// minPause is the minimum length of a pause. Shorter ones are normal on a busy machine.
+	minPause = 100 * time.Millisecond
+	// pauseSteps is the minimum length of a pause in median gaps between tokens, so that no step of the engine is a
+	// pause.
+	pauseSteps = 10
+	// pauseTail is the part of a pause's length after its end in which the first tokens of prompts show that the engine
+	// processed these prompts during the pause. Many streams then go on together, and their tokens do not arrive at the same time.
+	pauseTail = 0.25
+	// prefillQuantile selects prompts that hardly waited for others.
+	prefillQuantile = 0.25
+	// prefillShare is how much longer than such a prompt another one may take for its length. An engine may decode in
+	// between.
+	prefillShare = 2
+	// rhythmMin is the number of pauses that can have a rhythm, and rhythmSpread is the largest difference between a
+	// gap and the median gap, as a share. Two random gaps differ as little in one of seven cases.
+	rhythmMin    = 3
+	rhythmSpread = 0.15
+	// maxPauses is the number of pauses in a list.
+	maxPauses = 100
+	// maxReplicas is the number of servers that are checked for pauses of their own.
+	maxReplicas = 32
+)
+
+// A PauseKind is what stood still, or why.
+type PauseKind string
+
+// The kinds of pauses.
+const (
+	ServerPause  PauseKind = "server"  // all streams of all servers
+	ReplicaPause PauseKind = "replica" // all streams of one of several servers
+	PrefillPause PauseKind = "prefill" // the engine may have processed prompts instead of decoding
+	ClientPause  PauseKind = "client"  // the client was not scheduled
+	HeldPause    PauseKind = "held"    // the tokens of the pause arrived in lumps after it: they were held on the way
+)
+
+// A Pause is a time in which streams with work received no token.
+type Pause struct {
+	Kind     PauseKind `json:"kind"`
+	AtS      float64   `json:"at_s"`
+	Millis   float64   `json:"ms"`
+	Endpoint string    `json:"endpoint,omitempty"` // of a ReplicaPause
+}
+
+func (p *Pause) quiet() quiet {
+	return quiet{time.Duration(p.AtS * 1e9), time.Duration(p.AtS*1e9 + p.Millis*1e6)}
+}
+
+// ServerPauses are the pauses of a level. Only pauses of servers count; the others are listed to tell them apart.
+type ServerPauses struct {
+	Pauses        int     `json:"pauses"` // of a server or a replica
+	TotalS        float64 `json:"total_s"`
+	MedianMillis  float64 `json:"median_ms"`
+	LongestMillis float64 `json:"longest_ms"`
+	EveryS        float64 `json:"every_s,omitempty"` // median time between the starts of regular pauses
+
+	SlowMillis   float64  `json:"slow_ms"`                 // median TTFT and half of the median pause
+	Slow         int      `json:"slow"`                    // requests with a longer TTFT
+	SlowInPauses int      `json:"slow_in_pauses"`          // of Slow: waited for the first token during a pause
+	P99Millis    *float64 `json:"ttft_p99_ms"`             // TTFT p99 of all these requests
+	P99Without   *float64 `json:"ttft_p99_without_pauses"` // without those that waited during a pause, in milliseconds
+
+	PrefillStops int     `json:"prefill_stops"` // pauses that prompts explain
+	PrefillS     float64 `json:"prefill_s"`     // their sum
+	ClientStops  int     `json:"client_stops"`  // pauses of the client
+	Held         int     `json:"held"`          // pauses on the way from the server
+
+	List []Pause `json:"list,omitempty"` // all but PrefillPause, in order of time; of more than 100 the longest
+}
+
+// replicas are the activities of several servers.
+type replicas struct {
+	by      map[string]*activity
+	tooMany bool
+}
+
+func (rs *replicas) of(endpoint string) *activity {
+	if rs.tooMany || endpoint == "" {
+		return nil
+	}
+	if rs.by == nil {
+		rs.by = map[string]*activity{}
+	}
+	if rs.by[endpoint] == nil {
+		rs.by[endpoint] = &activity{}
+	}
+	if len(rs.by) > maxReplicas {
+		rs.by, rs.tooMany = nil, true
+		return nil
+	}
+	return rs.by[endpoint]
+}
+
+func (rs *replicas) add(r *tacho.Record) {
+	if to := rs.of(r.Endpoint); to != nil {
+		to.add(r)
+	}
+}
+
+func (rs *replicas) merge(o *replicas) {
+	if rs.tooMany = rs.tooMany || o.tooMany; rs.tooMany {
+		rs.by = nil
+	}
+	for endpoint, a := range o.by {
+		if to := rs.of(endpoint); to != nil {
+			to.merge(a)
+		}
+	}
+}
+
+// pauses returns nil if there is no pause.
+func (a *Accumulator) pauses(s *Summary) *ServerPauses {
+	step := time.Duration(s.Classic(ITL).Median * 1e6)
+	clients := s.Config.Client.stalls()
+	streams := a.streams("")
+	all := a.judge(&a.activity, streams, clients, step)
+	if len(a.replicas.by) > 1 {
+		for endpoint, one := range a.replicas.by {
+			for _, p := range a.judge(one, a.streams(endpoint), clients, step) {
+				if p.Kind == ServerPause && !slices.ContainsFunc(all, func(q Pause) bool { return p.quiet().overlap(q.quiet()) > 0 }) {
+					p.Kind, p.Endpoint = ReplicaPause, endpoint
+					all = append(all, p)
+				}
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	slices.SortFunc(all, func(a, b Pause) int { return cmp.Or(cmp.Compare(a.AtS, b.AtS), cmp.Compare(a.Endpoint, b.Endpoint)) })
+	out := &ServerPauses{}
+	out.count(all)
+	if out.Pauses > 0 {
+		out.explain(streams)
+	}
+	return out
+}
+
+// streams returns the successful streams of a server in the order in which they were sent. The name "" stands for all.
+func (a *Accumulator) streams(endpoint string) []*marks {
+	var out []*marks
+	for i := range a.marks {
+		if m := &a.marks[i]; m.streamed() && (endpoint == "" || m.endpoint == endpoint) {
+			out = append(out, m)
+		}
+	}
+	slices.SortFunc(out, func(a, b *marks) int { return cmp.Compare(a.sent, b.sent) })
+	return out
+}
+
+// A stop is a time without a token, with streams that had work.
+type stop struct {
+	quiet
+	waiting []*marks // sent before its end, without a token before its end
+}
+
+// stops returns the quiet times of an activity in which streams had work for a minimum length. It shortens them to the
+// time with work.
+func (a *activity) stops(streams []*marks, least time.Duration) (out []stop) {
+	var flying []*marks
+	next := 0
+	for _, q := range a.quiets(least) {
+		for ; next < len(streams) && streams[next].sent < q.to; next++ {
+			flying = append(flying, streams[next])
+		}
+		flying = slices.DeleteFunc(flying, func(m *marks) bool { return m.last < q.to })
+		one := stop{quiet: q}
+		work := q.to
+		for _, m := range flying {
+			work = min(work, m.sent)
+			if m.first >= q.to {
+				one.waiting = append(one.waiting, m)
+			}
+		}
+		if one.from = max(q.from, work); one.length() >= least {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// judge returns the pauses of an activity with their kinds.
+func (a *Accumulator) judge(of *activity, streams []*marks, clients []quiet, step time.Duration) (out []Pause) {
+	least := max(minPause, pauseSteps*step)
+	stops := of.stops(streams, least)
+	perToken := prefillTime(streams, stops)
+	for i := range stops {
+		st := &stops[i]
+		kind := ServerPause
+		switch {
+		case slices.ContainsFunc(clients, func(c quiet) bool { return 2*c.overlap(st.quiet) >= st.length() }):
+			kind = ClientPause
+		case st.length()-st.prefill(perToken, step, a.sampling.weight()) < least:
+			kind = PrefillPause
+		case of.resumed.lumped(st.to, st.tail()):
+			kind = HeldPause
+		}
+		out = append(out, Pause{Kind: kind, AtS: st.from.Seconds(), Millis: millis(st.length())})
+	}
+	return out
+}
+
+// tail returns the end of the time in which the first tokens of the prompts processed in the pause arrive.
+func (st *stop) tail() time.Duration {
+	return st.to + time.Duration(pauseTail*float64(st.length()))
+}
+
+// prefillTime returns the time per prompt token of prompts that hardly waited for others: over all prompts, or over
+// the prompts whose first tokens end a stop if it is shorter. It is 0 if no prompt has a known length.
+func prefillTime(streams []*marks, stops []stop) float64 {
+	var each, together []float64
+	firsts := make([]time.Duration, 0, len(streams))
+	for _, m := range streams {
+		firsts = append(firsts, m.first)
+		if m.fresh > 0 && m.turn == 0 { // a server need not report that it had a conversation in its cache
+			each = append(each, float64(m.first-m.sent)/float64(m.fresh))
+		}
+	}
+	stat.SortTimes(firsts)
+	for i := range stops {
+		st, tokens := &stops[i], 0
+		begin := st.to // of the prefill: after the first tokens before, because a prompt may be processed in several steps
+		for _, m := range st.waiting {
+			if m.first <= st.tail() {
+				tokens, begin = tokens+int(m.fresh), min(begin, m.sent)
+			}
+		}
+		if before, _ := slices.BinarySearch(firsts, st.to); before > 0 {
+			begin = max(begin, firsts[before-1])
+		}
+		if tokens > 0 {
+			together = append(together, float64(st.to-begin)/float64(tokens))
+		}
+	}
+	out := stat.New(each).Quantile(prefillQuantile)
+	if len(together) > 0 {
+		out = min(out, stat.New(together).Quantile(prefillQuantile))
+	}
+	return out
+}
+
+// prefill returns how much of a stop prompts may explain: those whose first tokens end the stop and those that were
+// next in the queue, or one that was processed until later.
+func (st *stop) prefill(perToken float64, step time.Duration, weight int) time.Duration {
+	sum, alone := time.Duration(0), time.Duration(0)
+	next := time.Duration(math.MaxInt64) // the first token after the tail of a prompt that was queued before the stop
+	for _, m := range st.waiting {
+		if m.first > st.tail() && m.sent <= st.from {
+			next = min(next, m.first)
+		}
+	}
+	for _, m := range st.waiting {
+		needs := time.Duration(perToken * float64(m.fresh))
+		if needs == 0 {
+			needs = m.first - m.sent // unknown
+		}
+		if m.first <= st.tail() || m.sent <= st.from && m.first-step <= next {
+			sum += min(needs, st.to-m.sent) * time.Duration(weight)
+		}
+		own := quiet{max(m.sent, m.first-prefillShare*needs), m.first}
+		alone = max(alone, own.overlap(st.quiet))
+	}
+	return min(max(sum, alone), st.length())
+}
+
+func (q quiet) overlap(o quiet) time.Duration { return max(min(q.to, o.to)-max(q.from, o.from), 0) }
+
+func (ps *ServerPauses) count(all []Pause) {
+	var lengths, begins []float64
+	for _, p := range all {
+		switch p.Kind {
+		case ServerPause, ReplicaPause:
+			lengths, begins = append(lengths, p.Millis), append(begins, p.AtS)
+			ps.TotalS += p.Millis / 1e3
+		case PrefillPause:
+			ps.PrefillStops++
+			ps.PrefillS += p.Millis / 1e3
+			continue
+		case ClientPause:
+			ps.ClientStops++
+		case HeldPause:
+			ps.Held++
+		}
+		ps.List = append(ps.List, p)
+	}
+	if ps.Pauses = len(lengths); ps.Pauses > 0 {
+		of := stat.New(lengths)
+		ps.MedianMillis, ps.LongestMillis = of.Median(), of.Max()
+		ps.EveryS = rhythm(begins)
+	}
+	if len(ps.List) > maxPauses {
+		lengths := make([]float64, len(ps.List))
+		for i := range ps.List {
+			lengths[i] = -ps.List[i].Millis
+		}
+		slices.Sort(lengths)
+		ps.List = slices.DeleteFunc(ps.List, func(p Pause) bool { return p.Millis < -lengths[maxPauses-1] })
+	}
+}
+
+// rhythm returns the median time between regular events, or 0 if they are not regular.
+func rhythm(at []float64) float64 {
+	if len(at) < rhythmMin {
+		return 0
+	}
+	var gaps []float64
+	for i := 1; i < len(at); i++ {
+		gaps = append(gaps, at[i]-at[i-1])
+	}
+	of := stat.New(gaps)
+	median := of.Median()
+	if max(of.Max()-median, median-of.Min()) > rhythmSpread*median {
+		return 0
+	}
+	return median
+}
+
+// explain counts the slow requests that waited during a pause of a server.
+func (ps *ServerPauses) explain(streams []*marks) {
+	var all, without []float64
+	for _, m := range streams {
+		all = append(all, millis(m.first-m.sent))
+	}
+	of := stat.New(all)
+	ps.SlowMillis = of.Median() + ps.MedianMillis/2
+	for _, m := range streams {
+		took := millis(m.first - m.sent)
+		touched := slices.ContainsFunc(ps.List, func(p Pause) bool {
+			ofServer := p.Kind == ServerPause || p.Kind == ReplicaPause && p.Endpoint == m.endpoint
+			return ofServer && p.quiet().overlap(quiet{m.sent, m.first}) > 0
+		})
+		if took > ps.SlowMillis {
+			ps.Slow++
+			if touched {
+				ps.SlowInPauses++
+			}
+		}
+		if !touched {
+			without = append(without, took)
+		}
+	}
+	if p99 := of.Quantile(0.99); len(of) > 0 {
+		ps.P99Millis = &p99
+	}
+	if left := stat.New(without); len(left) > 0 {
+		p99 := left.Quantile(0.99)
+		ps.P99Without = &p99
+	}
+}

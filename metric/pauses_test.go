@@ -1,0 +1,220 @@
+package metric
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tacho-bench/tacho"
+)
+
+// streamAt returns a successful stream with one token at each time. All times are in milliseconds.
+func streamAt(sent, prompt int, at ...int) *tacho.Record {
+	r := &tacho.Record{Timeline: tacho.NewTimeline(time.Duration(sent) * time.Millisecond), Input: prompt, Output: len(at)}
+	r.Sent, r.Clock = r.Due, tacho.KernelClock
+	for _, ms := range at {
+		r.Events = append(r.Events, tacho.Event{At: time.Duration(ms) * time.Millisecond, Tokens: 1})
+	}
+	r.End = r.Last()
+	return r
+}
+
+// every returns n times with a step between them.
+func every(from, step, n int) (out []int) {
+	for i := range n {
+		out = append(out, from+i*step)
+	}
+	return out
+}
+
+func pausesOf(c Config, records ...*tacho.Record) *ServerPauses {
+	var a Accumulator
+	for _, r := range records {
+		_ = a.Add(r)
+	}
+	s := a.Summary(c)
+	return s.Pauses
+}
+
+// paused returns streams with a token every 10 ms from a server that stops at the given times, in milliseconds. A
+// stream begins every 50 ms, has 20 prompt tokens, 50 output tokens and its first token after 20 ms.
+func paused(until int, stops ...[2]int) (out []*tacho.Record) {
+	clock := func(at int) int { // the wall clock when the server has worked for a time
+		for _, s := range stops {
+			if at >= s[0] {
+				at += s[1]
+			}
+		}
+		return at
+	}
+	for sent := 0; sent < until; sent += 50 {
+		worked := 0 // the server's working time when the request arrives
+		for worked < sent && clock(worked) < sent {
+			worked++
+		}
+		var at []int
+		for _, ms := range every(worked+20, 10, 50) {
+			at = append(at, clock(ms))
+		}
+		out = append(out, streamAt(sent, 20, at...))
+	}
+	return out
+}
+
+func kinds(ps *ServerPauses) string {
+	if ps == nil {
+		return "none"
+	}
+	text := ""
+	for _, p := range ps.List {
+		text += fmt.Sprintf("%s%s %.0f ms at %.2f s; ", p.Kind, p.Endpoint, p.Millis, p.AtS)
+	}
+	if ps.PrefillStops > 0 {
+		text += fmt.Sprintf("%d prefills", ps.PrefillStops)
+	}
+	return text
+}
+
+// The stops of real engines: SGLang's garbage collection, a batch of prompts in SGLang, and prompts in chunks in vLLM.
+func TestPausesOfEngines(t *testing.T) {
+	text, err := os.ReadFile("testdata/pauses.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var captures []struct {
+		Name     string
+		Requests []struct {
+			Sent, In int
+			At       []int // the first time and differences
+		}
+	}
+	if err := json.Unmarshal(text, &captures); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"pause":           "server 506 ms at 23.03 s; 1 prefills",
+		"prefill":         "2 prefills",
+		"chunked prefill": "3 prefills",
+	}
+	for _, c := range captures {
+		var records []*tacho.Record
+		for _, r := range c.Requests {
+			for i := 1; i < len(r.At); i++ {
+				r.At[i] += r.At[i-1]
+			}
+			records = append(records, streamAt(r.Sent, r.In, r.At...))
+		}
+		if got := kinds(pausesOf(Config{}, records...)); got != want[c.Name] {
+			t.Errorf("%s: %s, want %s", c.Name, got, want[c.Name])
+		}
+	}
+}
+
+func TestPauseKinds(t *testing.T) {
+	pause := [2]int{2000, 500}
+	client := Config{Client: &Client{Pauses: Pauses{TotalS: 0.5, List: []Stall{{AtS: 1.99, Millis: 500}}}}}
+	long := append(paused(1000), streamAt(200, 2000, every(2200, 10, 50)...)) // 1 ms for each prompt token
+	for _, r := range long[:20] {
+		for i := range r.Events { // no step of decoding fits in between
+			if r.Events[i].At > 400*time.Millisecond {
+				r.Events[i].At += 1800 * time.Millisecond
+			}
+		}
+		r.End = r.Last()
+	}
+	chunks := append(paused(1000), streamAt(200, 1600, every(1800, 10, 50)...))
+	for _, r := range chunks[:20] { // steps of 400 ms with a chunk and one token of each stream
+		for i := range r.Events {
+			switch at := r.Events[i].At.Milliseconds(); {
+			case at >= 240:
+				r.Events[i].At += 1600 * time.Millisecond
+			case at >= 200 && r.Sent < 150*time.Millisecond:
+				r.Events[i].At = time.Duration(600+400*((at-200)/10)) * time.Millisecond
+			case at >= 200:
+				r.Events[i].At += 1600 * time.Millisecond
+			}
+		}
+		r.End = r.Last()
+	}
+	held := paused(4000, pause)
+	for _, r := range held { // the server went on, but the tokens arrived later
+		for i := range r.Events {
+			if at := r.Events[i].At; at >= 2500*time.Millisecond && at < 2700*time.Millisecond && r.Sent < 2*time.Second {
+				r.Events[i].At = 2500*time.Millisecond + time.Duration(i)*time.Microsecond
+			}
+		}
+	}
+	two := slices.Concat(paused(4000), paused(4000, pause))
+	for i, r := range two {
+		r.Endpoint = []string{"a", "b"}[2*i/len(two)]
+	}
+	for _, c := range []struct {
+		name    string
+		config  Config
+		records []*tacho.Record
+		want    string
+	}{
+		{"none", Config{}, paused(4000), "none"},
+		{"a pause", Config{}, paused(4000, pause), "server 509 ms at 1.99 s; "},
+		{"too short", Config{}, paused(4000, [2]int{2000, 80}), "none"},
+		{"no work", Config{}, []*tacho.Record{streamAt(0, 20, every(20, 10, 50)...), streamAt(2000, 20, every(2020, 10, 50)...)}, "none"},
+		{"the client", client, paused(4000, pause), "client 509 ms at 1.99 s; "},
+		{"a long prompt", Config{}, long, "1 prefills"},
+		{"a prompt in chunks", Config{}, chunks, "4 prefills"},
+		{"held", Config{}, held, "held 509 ms at 1.99 s; "},
+		{"one of two", Config{}, two, "replicab 509 ms at 1.99 s; "},
+	} {
+		got := kinds(pausesOf(c.config, c.records...))
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestPausesExplainSlowRequests(t *testing.T) {
+	got := pausesOf(Config{}, paused(60_000, [2]int{5000, 500}, [2]int{25_000, 500}, [2]int{45_000, 500})...)
+	if got == nil {
+		t.Fatal("no pauses")
+	}
+	// Every request takes 20 ms, or up to 520 ms if it was sent in a pause.
+	if got.Pauses != 3 || got.EveryS < 20 || got.EveryS > 20.6 || got.SlowMillis > 275 || got.Slow < 12 || got.Slow != got.SlowInPauses {
+		t.Errorf("%+v", got)
+	}
+	if *got.P99Millis < 300 || *got.P99Without > 25 {
+		t.Errorf("p99 %v ms, %v ms without pauses", *got.P99Millis, *got.P99Without)
+	}
+	irregular := pausesOf(Config{}, paused(60_000, [2]int{5000, 500}, [2]int{15_000, 500}, [2]int{45_000, 500})...)
+	if irregular.EveryS != 0 || irregular.Pauses != 3 {
+		t.Errorf("gaps of 10 and 30 s are no rhythm: %+v", irregular)
+	}
+}
+
+// The pauses of a long run depend on the set of records, not on their order or on how they are shared.
+func TestPausesMerge(t *testing.T) {
+	records := paused(20_000, [2]int{5000, 500}, [2]int{12_000, 1000})
+	for i, r := range records {
+		r.Endpoint = []string{"a", "b"}[i%2]
+	}
+	hours := 3 * 3600 * 1000 // the unit is then longer than a millisecond
+	records = append(records, streamAt(hours, 20, every(hours+20, 10, 50)...))
+	want := pausesOf(Config{}, records...)
+	if got := kinds(want); got != "server 504 ms at 4.99 s; server 1008 ms at 11.99 s; " {
+		t.Errorf("%s", got)
+	}
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(records), func(i, k int) { records[i], records[k] = records[k], records[i] })
+	var sum, other Accumulator
+	for i, r := range records {
+		_ = []*Accumulator{&sum, &other}[i%2].Add(r)
+	}
+	sum.Merge(&other)
+	s := sum.Summary(Config{})
+	if diff := cmp.Diff(want, s.Pauses); diff != "" {
+		t.Errorf("merged: %s", diff)
+	}
+}
