@@ -185,13 +185,11 @@ func direction(u Unit) int {
 	return 0
 }
 
+// otherLevelNames are other names of quantities of a level.
+var otherLevelNames = map[string]string{"error": FailureShare, "errors": FailureShare, "failed": FailureShare, "missing": "unsent"}
+
 func levelQuantity(name string) (Quantity, bool) {
-	switch name {
-	case "error", "errors", "failed":
-		name = FailureShare
-	case "missing":
-		name = "unsent"
-	}
+	name = cmp.Or(otherLevelNames[name], name)
 	for _, q := range levelQuantities {
 		if q.Name == name {
 			return q, true
@@ -213,6 +211,42 @@ func levelNames() []string {
 	var names []string
 	for _, q := range levelQuantities {
 		names = append(names, q.Name)
+	}
+	return names
+}
+
+// A Vocabulary has the names that ParseSLO knows, for programs that read the same texts.
+type Vocabulary struct {
+	Metrics      []Word            `json:"metrics"`
+	Level        []Word            `json:"level"` // quantities of a level
+	LevelNames   []string          `json:"level_names"`
+	OtherMetrics map[string]string `json:"other_metrics"` // our name by another tool's
+	OtherLevel   map[string]string `json:"other_level"`
+}
+
+// A Word is a name in a Vocabulary.
+type Word struct {
+	Name   string `json:"name"`
+	Unit   Unit   `json:"unit"`
+	Better int    `json:"better"` // like Quantity.Better
+}
+
+// Words returns the vocabulary of ParseSLO.
+func Words() Vocabulary {
+	v := Vocabulary{LevelNames: levelNames(), OtherMetrics: otherNames, OtherLevel: otherLevelNames}
+	for _, m := range All {
+		v.Metrics = append(v.Metrics, Word{m.Name, m.Unit, direction(m.Unit)})
+	}
+	for _, name := range slices.Concat(levelNames(), figureNames()) {
+		q, _ := levelQuantity(name)
+		v.Level = append(v.Level, Word{q.Name, q.Unit, q.Better})
+	}
+	return v
+}
+
+func figureNames() (names []string) {
+	for _, f := range Figures {
+		names = append(names, f.Name)
 	}
 	return names
 }

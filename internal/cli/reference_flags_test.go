@@ -115,7 +115,7 @@ func sameDefault(theirs any, o plan.Option) bool {
 	case "1.0":
 		theirs = 1
 	}
-	return strings.Trim(defaultOf(o.Value), "`") == fmt.Sprint(theirs)
+	return strings.Trim(defaultOf(o.Value), " (`)") == fmt.Sprint(theirs)
 }
 
 // takesChoice checks that tacho accepts a choice of the reference.

@@ -21,7 +21,7 @@ import (
 var assets embed.FS
 
 // scripts are the parts of the page's script, in order.
-var scripts = []string{"base", "state", "draw", "figure", "header", "hero", "slo", "sweep", "dist", "time", "timeline", "view", "pinned", "where", "parts", "behind", "main"}
+var scripts = []string{"base", "state", "draw", "figure", "header", "goals", "hero", "slo", "sweep", "dist", "time", "timeline", "view", "pinned", "where", "parts", "behind", "main"}
 
 // MostBytes is the maximum size of a page.
 const MostBytes = 5_000_000
@@ -37,6 +37,8 @@ type page struct {
 	Edges  []float64 `json:"gap_edges"` // gaps in ms at which the colour changes
 
 	Figures []figure `json:"figures"` // descriptions of the figures of a level
+
+	Vocabulary metric.Vocabulary `json:"vocabulary"` // of the SLO form
 }
 
 // A figure describes a figure of a level.
@@ -89,7 +91,7 @@ func Write(w io.Writer, runs []outcome.Run, gapEdges []float64) error {
 	}
 	room := mostLevels
 	limits := limitsFor(min(levels, mostLevels))
-	p := page{Shares: shares, Code: code, Edges: gapEdges}
+	p := page{Shares: shares, Code: code, Edges: gapEdges, Vocabulary: metric.Words()}
 	for _, f := range metric.Figures {
 		p.Figures = append(p.Figures, figure{f.Name, f.Title, f.Unit, f.Doc})
 	}

@@ -1,6 +1,6 @@
 /* ---------- 1b. the three numbers and the main chart ---------- */
-const goalsOfRun = (run) => (run.levels[0]?.s.config.slo || '').split(',').map((text) => goalOf(text.trim())).filter(Boolean); // of --slo
-const limitsOfRun = (run) => [...goalsOfRun(run).map((g) => ({ metric: g.metric, limit_ms: g.limit })), ...(run.levels[0]?.s.config.goodput || [])];
+const sloOfRun = (run) => run.levels[0]?.s.config.slo || '';
+const limitsOfRun = (run) => [...goalsOf(sloOfRun(run)).filter((g) => g.p && g.unit === 'ms').map((g) => ({ metric: g.metric, limit_ms: g.limit })), ...(run.levels[0]?.s.config.goodput || [])];
 const concluded = () => RUNS.some((r) => r.conclusion.verdict !== 'INVALID' && r.levels.length);
 /* The metric of the main chart: the one that breaks first, then those with a limit, TTFT and E2EL. */
 function mainMetric() {

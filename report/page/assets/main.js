@@ -63,7 +63,7 @@ const CLICKS = { // click handlers by selector
   '[data-run]': (el) => { const k = +el.dataset.run; toggle(k); refocus(`[data-run="${k}"]`); },
   '#theme-button': () => { theme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme || '') + 1) % 3]); draw(); refocus('#theme-button'); },
   '.seg button': (el) => { const { key } = el.closest('.seg').dataset, { value } = el.dataset; set(key, JSON.parse(value)); refocus(`.seg[data-key="${key}"] button[data-value="${CSS.escape(value)}"]`); },
-  '#slo-clear': () => { choose(null); $('slo-limit').focus(); },
+  '#slo-clear': () => { choose(null); $('slo-text').focus(); },
   '[data-copy]': copy,
   '[data-sort]': (el) => { const col = +el.dataset.sort; order = { col, up: order.col === col ? !order.up : true }; levelTable(); refocus(`[data-sort="${col}"]`); },
   '[data-zoom]': (el) => { const k = +el.dataset.zoom; if (k) { zoom('t', k, 0.5); zoom('r', k, 0.5); } else resetView(); showView(); },
@@ -84,8 +84,8 @@ function tips(e) {
 }
 document.addEventListener('click', clicks);
 document.addEventListener('change', (e) => { if (e.target.type === 'radio') { const key = e.target.dataset.pick; pick(key); refocus(`input[data-pick="${key}"]`); } });
-$('slo').addEventListener('input', (e) => readForm(e.target.id));
-$('slo').addEventListener('submit', (e) => { e.preventDefault(); readForm(); $(own ? 'slo-clear' : 'slo-limit').focus(); });
+$('slo').addEventListener('input', () => readForm());
+$('slo').addEventListener('submit', (e) => { e.preventDefault(); readForm(true); $(own ? 'slo-clear' : 'slo-text').focus(); });
 document.addEventListener('pointermove', tips);
 document.addEventListener('focusin', tips);
 document.addEventListener('keydown', (e) => { if (e.key === 'Escape') { hideTip(); document.querySelectorAll('.menu[open]').forEach((m) => { m.open = false; }); } });

@@ -50,7 +50,8 @@ function pinMark(ctx, l, width, height) {
 }
 
 /* Links: #level=40 picks a level, #slo=ttft:p99<300ms chooses an SLO, #request=ID pins a request, #dark and #light choose the theme; they are joined by &. */
-const readLink = () => new Map(location.hash.slice(1).split('&').map((s) => { const [key, ...value] = s.split('='); return [key, decodeURIComponent(value.join('='))]; }));
+const readLink = () => new Map(location.hash.slice(1).split('&').map((s) => { const [key, ...value] = s.split('='); return [key, unescaped(value.join('='))]; }));
+function unescaped(text) { try { return decodeURIComponent(text.replace(/%(?![0-9a-f]{2})/gi, '%25')); } catch { return text; } } // a link written by hand: error<1%
 function linkTo(l, q) {
   const theme = ['dark', 'light'].filter((name) => readLink().has(name)), level = manyLevels() && l ? [`level=${encodeURIComponent(shortName(l))}`] : [];
   return `#${[...theme, ...level, ...sloLink(), ...(q ? [`request=${encodeURIComponent(q.name)}`] : [])].join('&')}`;

@@ -30,7 +30,7 @@ function sweep(name, title, note, yUnit, lines, plain) {
   const yLog = () => state.log && !plain, straight = () => plain && xKind() === 'load' && comparable() && loadOption() === 'request-rate';
   const drawn = () => (typeof lines === 'function' ? lines() : lines).filter((k) => levelsShown().some((l) => k.get(l) != null));
   const scales = (w) => {
-    const b = sweepBox(w, heightOf(name)), get = X[xKind()].get, ls = levelsShown(), all = ls.flatMap((l) => drawn().flatMap((k) => [k.get(l), ...sureOf(k, l)])).concat(yLog() ? limitsOf(drawn()) : [], name === ownFigure() ? [own.limit] : []);
+    const b = sweepBox(w, heightOf(name)), get = X[xKind()].get, ls = levelsShown(), all = ls.flatMap((l) => drawn().flatMap((k) => [k.get(l), ...sureOf(k, l)])).concat(yLog() ? limitsOf(drawn()) : [], name === ownFigure() ? ownLimits() : []);
     const xs = ls.map(get).filter((v) => v != null), whole = xKind() === 'load' && byPlace();
     const span = whole ? [-0.3, most(xs) + 0.3] : range(xs, xIsLog());
     return { ...b, get, x: scaleFor(xIsLog())(...span, b.left, b.right), y: scaleFor(yLog())(...range(all, yLog()), b.lower, b.upper) };

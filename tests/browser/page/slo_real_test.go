@@ -3,7 +3,10 @@
 package page_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"math"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -20,6 +23,12 @@ const ttftHero = `document.querySelector('#hero-chart [data-figure="TTFT over lo
 func sloText(p *tab) string {
 	p.t.Helper()
 	return eval[string](p, "document.getElementById('slo-answer').innerText")
+}
+
+// writeSLO replaces the text of the form, as a reader does.
+func writeSLO(p *tab, text string) {
+	p.t.Helper()
+	p.do(fmt.Sprintf(`{ const f = document.getElementById('slo-text'); f.focus(); f.value = %q; f.dispatchEvent(new Event('input', { bubbles: true })); }`, text))
 }
 
 // ladder returns a run whose levels at 10, 20, 30 ... requests/s have the given TTFT p99 in
@@ -49,8 +58,7 @@ func TestRealChosenSLO(t *testing.T) {
 	if said := sloText(p); said != "" {
 		t.Errorf("without a chosen SLO the page says %q", said)
 	}
-	p.do(`document.getElementById('slo-limit').focus()`)
-	p.keys(false, "2", "5", "0")
+	writeSLO(p, "ttft:p99<250ms")
 	p.wait("location.hash.includes('slo=ttft%%3Ap99%%3C250ms')")
 	if said := sloText(p); !strings.HasPrefix(said, "At TTFT p99 ≤ 250 ms: up to 20 requests/s (") || !strings.Contains(said, "TTFT p99 is 400 ms at 30 requests/s.") || !strings.Contains(said, "Your own SLO") {
 		t.Errorf("the page says %q", said)
@@ -65,13 +73,13 @@ func TestRealChosenSLO(t *testing.T) {
 		t.Errorf("the published answer changed from %q to %q", published, now)
 	}
 	// Another metric moves its chart to the place of the main chart.
-	p.do(`const m = document.getElementById('slo-metric'); m.focus(); m.value = 'e2el'; m.dispatchEvent(new Event('input', { bubbles: true }))`)
+	writeSLO(p, "e2el:p99<250ms")
 	p.wait(`document.querySelector('#hero-chart figure').dataset.figure === 'E2EL over load' && document.querySelector('#sweep-charts [data-figure="TTFT over load"]') && location.hash.includes('e2el')`)
-	if id := eval[string](p, "document.activeElement.id"); id != "slo-metric" {
+	if id := eval[string](p, "document.activeElement.id"); id != "slo-text" {
 		t.Errorf("the focus moved to %q", id)
 	}
 	p.click("#slo-clear")
-	p.wait(`document.querySelector('#hero-chart [data-figure="Pareto"]') && !location.hash.includes('slo=') && !document.querySelector('[data-own]') && document.activeElement.id === 'slo-limit'`)
+	p.wait(`document.querySelector('#hero-chart [data-figure="Pareto"]') && !location.hash.includes('slo=') && !document.querySelector('[data-own]') && document.activeElement.id === 'slo-text'`)
 	if got := eval[[]string](p, `[...document.querySelectorAll('#sweep-charts figure')].filter((f) => !f.hidden).map((f) => f.dataset.figure)`); strings.Join(got, ", ") != "Throughput, TTFT over load, TPOT over load" {
 		t.Errorf("the charts are %q", got)
 	}
@@ -96,8 +104,11 @@ func TestRealLinkOfSLO(t *testing.T) {
 		"none meets it":        {ladder(100, 200, 400), "ttft:p99<50ms", []string{"no measured load meets it; TTFT p99 is 100 ms at 10 requests/s."}},
 		"INVALID never meets":  {invalid, "ttft:p99<250ms", []string{"up to 10 requests/s", "Excluded because INVALID: 20 requests/s."}},
 		"DEGRADED is named":    {degraded, "ttft:p99<250ms", []string{"up to 20 requests/s (DEGRADED, "}},
-		"a lower load counts":  {again, "ttft:p99<250ms", []string{"up to 10 requests/s", "25.0 % of the requests failed", "Met again at 30 requests/s, which does not count because a lower load misses it."}},
-		"unknown percentile":   {ladder(100, 200, 400), "ttft:p77<250ms", nil},
+		"a lower load counts":  {again, "ttft:p99<250ms", []string{"no measured load meets it; 25.0 % of the requests failed at 10 requests/s.", "Met again at 30 requests/s, which does not count because a lower load misses it."}},
+		"unknown percentile":   {ladder(100, 200, 400), "ttft:p77<250ms", []string{"At TTFT p77 ≤ 250 ms: no level can be judged."}},
+		"a mean and failures":  {ladder(100, 200, 400), "ttft.mean<1h,error<1%", []string{"At mean TTFT ≤ 3,600,000 ms, failed requests ≤ 1 %: no limit found"}},
+		"two percentiles":      {ladder(100, 200, 400), "e2el:p99<1h,ttft:p99<250ms", []string{"up to 20 requests/s", "TTFT p99 is 400 ms at 30 requests/s."}},
+		"a speed":              {ladder(100, 200, 400), "user_speed:p50>1000000", []string{"no measured load meets it; USER_SPEED p50 is "}},
 		"not an SLO":           {ladder(100, 200, 400), `<img src=x onerror="alert(1)">`, nil},
 		"a run with one level": {measured(about, requests(0, 60, 10, 0)), "ttft:p99<250ms", nil},
 		"all levels are INVALID": {func() outcome.Run {
@@ -146,13 +157,13 @@ func TestRealSLOOfSeveralRuns(t *testing.T) {
 func TestRealSLOOfTheRun(t *testing.T) {
 	for _, view := range []chrome.View{desk, {Width: 390, Height: 844}} {
 		p := open(t, view, "", withSLO())
-		if got := eval[string](p, `['metric', 'p', 'limit'].map((id) => document.getElementById('slo-' + id).value).join(' ')`); got != "ttft 99 100" {
+		if got := eval[string](p, `document.getElementById('slo-text').value`); got != "ttft:p99<100ms" {
 			t.Errorf("the form begins with %q", got)
 		}
 		if said := sloText(p); said != "" {
 			t.Errorf("the page says %q before the reader chose", said)
 		}
-		p.do(`document.getElementById('slo-limit').focus()`)
+		p.do(`document.getElementById('slo-text').focus()`)
 		p.keys(false, "Enter")
 		p.wait(`document.getElementById('slo-answer').innerText.includes('At TTFT p99 ≤ 100 ms') && document.activeElement.id === 'slo-clear'`)
 		if over := eval[float64](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
@@ -181,16 +192,19 @@ func TestRealSLOOfConcurrency(t *testing.T) {
 
 // TestRealFlagAndFormAgree judges one run by --slo and by the form.
 func TestRealFlagAndFormAgree(t *testing.T) {
-	for limit, held := range map[int]string{50: "", 250: "20", 1000: "30"} {
+	for slo, held := range map[string]string{
+		"ttft:p99<50ms": "", "ttft:p99<250ms": "20", "ttft:p99<1s": "30", "error<1%,ttft.p99<0.25s": "20", "TTFT:p99<=250, itl.mean<1m": "20",
+		"user_speed:p50>1e9": "",
+	} {
 		run := ladder(100, 200, 400)
 		for i := range run.Levels {
-			run.Levels[i].Summary.Config.SLO = fmt.Sprintf("ttft:p99<%dms", limit)
+			run.Levels[i].Summary.Config.SLO = slo
 		}
 		flag, of := "", conclusion.Of(&run)
 		if of.Held != nil {
 			flag = run.Levels[of.Held.Level].Value
 		}
-		p := open(t, desk, fmt.Sprintf("#slo=ttft:p99<%dms", limit), run)
+		p := open(t, desk, "#slo="+url.PathEscape(slo), run)
 		form := ""
 		if got := eval[[]string](p, `ownAnswers().map((a) => a.held?.setting.value ?? '')`); len(got) == 1 {
 			form = got[0]
@@ -198,11 +212,71 @@ func TestRealFlagAndFormAgree(t *testing.T) {
 		states := eval[string](p, `levelsShown().map(ownState).join()`)
 		for i, state := range strings.Split(states, ",") {
 			if want := string(run.Levels[i].Summary.Standing()); state != want {
-				t.Errorf("limit %d, level %d: the form says %s, --slo %s", limit, i, state, want)
+				t.Errorf("%s, level %d: the form says %s, --slo %s", slo, i, state, want)
 			}
 		}
 		if form != flag || flag != held {
-			t.Errorf("limit %d: the form holds %q, --slo %q, want %q", limit, form, flag, held)
+			t.Errorf("%s: the form holds %q, --slo %q, want %q", slo, form, flag, held)
 		}
 	}
+}
+
+// TestRealGrammarOfSLO reads texts with the page's script and with ParseSLO: the same goals or the same error.
+func TestRealGrammarOfSLO(t *testing.T) {
+	texts := []string{
+		"ttft:p99<500ms", "ttft.p99<500", " TTFT:P99 <= 0.5 s , error<1% ", "tpot.mean<50ms,itl:p99.9<1s", "e2e:p90<1m30s", "ttft:median<1e2", "ttft:avg<250us",
+		"error<0.01", "errors<.5%", "failed<5%", "failures<1", "error<100%", "error>1%", "error<0%", "error<1s", "error.p99<1%",
+		"user_speed:p50>20", "user_speed:p50<20", "user_speed:p50>20tok/s", "ttft:p99>5ms", "cached_share:p50<0.5", "input_tokens:p50>3tok",
+		"", " , ", "ttft", "ttft:p99", "ttft<5", "ttft:<5", "ttft.<5", "ttft:p0<5", "ttft:p100<5", "ttft:99<5", "ttft:p<5", "ttft:p99.<5", "ttft:pp9<5", "ttft:p9.9.9<5",
+		"ttft:p99<", "ttft:p99<five", "ttft:p99<-5", "ttft:p99<0", "ttft:p99<nan", "ttft:p99<inf", "ttft:p99<1e999", "ttft:p99<5 m s", "ttft:p99<1d", "ttft:p99<+10%", "ttft:p99<-10%", "ttft:p99<10%", "ttft:p99<+x%",
+		"ttfb:p99<5", "tftt:p99<5", "request-latency:p9<1", "nonsense<1", "request_latency:p9<1s", "inter_token_latency:p9<1s", "output_per_gpu>3", "request_throughput>3", "output_troughput>3",
+		"verdict<valid", "verdict>invalid", "verdict<fine", "unsent<1%", "missing<1%", "missing.p9<1%", "stalled_share<0.1", "slo", "SLO,ttft:p99<1",
+		"ttft:p99<500ms,ttfx:p99<1", "ttft:p99>5,error", "energy_per_token<3J", "cost_total<1", "\"<5", "ü:p9<1", "<5", ">", "ttft:p99<5<6", "ttft:p99=5",
+	}
+	type read struct {
+		Goals []goal `json:"goals"`
+		Error string `json:"error"`
+	}
+	list, err := json.Marshal(texts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, desk, "", ladder(100, 200))
+	got := eval[[]read](p, fmt.Sprintf(`%s.map((text) => { try { return { goals: parseSLO(text) }; } catch (e) { return { error: e.message }; } })`, list))
+	round := func(v float64) float64 { return math.Round(v*1e9) / 1e9 }
+	for i, text := range texts {
+		for k := range got[i].Goals {
+			got[i].Goals[k].Limit = round(got[i].Goals[k].Limit)
+		}
+		var want read
+		conditions, err := metric.ParseSLO(text)
+		if err != nil {
+			want.Error = err.Error()
+		}
+		for _, c := range conditions {
+			g := goal{Name: c.Name, P: c.P, Above: c.Above, Limit: round(c.Limit), Unit: c.Unit}
+			if c.Metric != nil {
+				g.Metric = c.Metric.Name
+			}
+			want.Goals = append(want.Goals, g)
+		}
+		if a, b := fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", got[i]); a != b {
+			t.Errorf("%q:\nParseSLO %s\npage     %s", text, a, b)
+		}
+	}
+	writeSLO(p, "ttft:p99<fast")
+	p.do(`document.getElementById('slo').requestSubmit()`)
+	if said := sloText(p); !strings.Contains(said, `"ttft:p99<fast": "fast" is not a limit of ttft.p99`) {
+		t.Errorf("the form says %q", said)
+	}
+}
+
+// A goal is a goal as the page reads it.
+type goal struct {
+	Name   string      `json:"name"`
+	Metric string      `json:"metric"`
+	P      float64     `json:"p"`
+	Above  bool        `json:"above"`
+	Limit  float64     `json:"limit"`
+	Unit   metric.Unit `json:"unit"`
 }
