@@ -222,7 +222,7 @@ $(STRESS):
 ## test-oracles: numbers, files and token ids against other programs (installs them in .cache)
 .PHONY: test-oracles
 test-oracles:
-	go test -tags oracle -run Oracle ./stat ./report ./sim ./workload ./internal/publish
+	go test -tags oracle -run Oracle ./stat ./report ./report/page ./sim ./workload ./internal/publish
 	go test -tags oracle -short -run 'SameAs(HuggingFace|Tiktoken)$$' ./token
 
 ## test-k8s: the Helm chart against Kubernetes' types and Helm's engine (minutes to compile; go test ./chart -update in deploy/check renders the example again)

@@ -59,7 +59,7 @@ func (t *TimeSplit) of(at Component) float64 {
 	return 0
 }
 
-func amount(p *TimePart) string { return fmt.Sprintf("%s (%.0f %%)", Duration(p.Millis), 100*p.Share) }
+func amount(p *TimePart) string { return fmt.Sprintf("%s (%s)", Duration(p.Millis), Percent(p.Share)) }
 
 func (s *Summary) clientWords(split *TimeSplit, p *TimePart) string {
 	if split.of(ClientQueue) >= p.Millis/2 {

@@ -186,12 +186,12 @@ var bufferedRules = []Rule{
 		text: func(s *Summary, v float64) string {
 			text := fmt.Sprintf("%s of answers arrived in one piece", Percent(v))
 			if size := s.Buffering.Held.size(); size >= 2 {
-				text = fmt.Sprintf("%s of answers arrived in bursts of %.0f events", Percent(v), size)
+				text = fmt.Sprintf("%s of answers arrived in bursts of %s events", Percent(v), Brief(math.Round(size)))
 			}
 			for i := range s.Instruments {
 				in := &s.Instruments[i]
 				if ttft := s.At(in.Target, TTFT).Stats; in.TTFTMillis != nil && ttft != nil {
-					return text + fmt.Sprintf(" (TTFT %.0f ms, server %.0f ms)", ttft.Mean, *in.TTFTMillis)
+					return text + fmt.Sprintf(" (TTFT %s, server %s)", Duration(ttft.Mean), Duration(*in.TTFTMillis))
 				}
 			}
 			return text
@@ -235,15 +235,15 @@ var bufferedRules = []Rule{
 		},
 		text: func(s *Summary, _ float64) string {
 			_, in := s.heldBack(&s.Buffering.Small)
-			return fmt.Sprintf("the server's metrics say TTFT %s ms, but answers arrived after %s ms in lumps of %s events", Brief(*in.TTFTMillis), Brief(s.At(in.Target, TTFT).Stats.Mean), lumpSize(&s.Buffering.Small))
+			return fmt.Sprintf("the server's metrics say TTFT %s, but answers arrived after %s in lumps of %s events", Duration(*in.TTFTMillis), Duration(s.At(in.Target, TTFT).Stats.Mean), lumpSize(&s.Buffering.Small))
 		},
 	},
 }
 
 func (s *Summary) lumpText(share float64) string {
 	small := &s.Buffering.Small
-	return fmt.Sprintf("%s of answers came in lumps of %s events, %s ms apart", Percent(share), lumpSize(small), Brief(small.pauseMillis()))
+	return fmt.Sprintf("%s of answers came in lumps of %s events, %s apart", Percent(share), lumpSize(small), Duration(small.pauseMillis()))
 }
 
 // lumpSize formats the mean size of small lumps.
-func lumpSize(l *Lumps) string { return fmt.Sprintf("%.2g", l.size()) }
+func lumpSize(l *Lumps) string { return Brief(l.size()) }

@@ -86,9 +86,9 @@ var clientRules = []Rule{
 		Action: "fix the cause (suspend, CPU quota, swapping)",
 		text: func(s *Summary, v float64) string {
 			p := s.Config.Client.Pauses
-			text := fmt.Sprintf("the client was not scheduled for %.1f s from %.1f s on", v/1e3, p.AtS)
+			text := fmt.Sprintf("the client was not scheduled for %s from %s s on", Duration(v), Brief(p.AtS))
 			if p.AsleepS > 0 {
-				text += fmt.Sprintf(" (machine suspended for %.1f s)", p.AsleepS)
+				text += fmt.Sprintf(" (machine suspended for %s)", Duration(1e3*p.AsleepS))
 			}
 			return text
 		},
@@ -125,7 +125,7 @@ var clientRules = []Rule{
 		Doc:    "time that a CPU quota (cgroup) stopped the client / duration. Requests left late, and slots stayed empty",
 		Action: "raise the CPU limit of its container (resources.limits.cpu)",
 		text: func(s *Summary, v float64) string {
-			return fmt.Sprintf("a CPU quota of %.2f cores stopped the client for %.1f s (%s of the run)", s.Config.Client.QuotaCores, s.Config.Client.ThrottledS, Percent(v))
+			return fmt.Sprintf("a CPU quota of %s cores stopped the client for %s (%s of the run)", Setting(s.Config.Client.QuotaCores), Duration(1e3*s.Config.Client.ThrottledS), Percent(v))
 		},
 	}, func(s *Summary, c *Client) float64 { return min(c.ThrottledS/max(s.DurationS, 1e-9), 1) }),
 	clientRule(Rule{
@@ -133,7 +133,7 @@ var clientRules = []Rule{
 		Doc:    "CPU time of the client / CPU time of the machine. A local server, or the client's own streams, had to wait",
 		Action: "move the client to its own machine or reduce the load",
 		text: func(_ *Summary, v float64) string {
-			return fmt.Sprintf("the client used %.0f %% of the machine's CPU time", 100*v)
+			return fmt.Sprintf("the client used %s of the machine's CPU time", Percent(v))
 		},
 	}, func(s *Summary, c *Client) float64 {
 		if s.DurationS < 1 {
@@ -154,7 +154,7 @@ var clientRules = []Rule{
 		Doc:    "99th percentile of the time a ready goroutine of the client waited for a CPU",
 		Action: "stop other programs on this machine, or add cores",
 		text: func(_ *Summary, v float64) string {
-			return fmt.Sprintf("1 %% of the client's wakeups waited more than %.0f ms for a CPU", v)
+			return fmt.Sprintf("1 %% of the client's wakeups waited more than %s for a CPU", Duration(v))
 		},
 	}, func(_ *Summary, c *Client) float64 { return c.WakeMillis }),
 	clientRule(Rule{
@@ -162,11 +162,11 @@ var clientRules = []Rule{
 		Doc:    "longest garbage collection pause of the client",
 		Action: "give the client more cores, or set GOGC=400",
 		text: func(_ *Summary, v float64) string {
-			return fmt.Sprintf("garbage collection stopped the client for more than %.0f ms", v)
+			return fmt.Sprintf("garbage collection stopped the client for more than %s", Duration(v))
 		},
 	}, func(_ *Summary, c *Client) float64 { return c.GCMillis }),
 }
 
 func stalledWords(s *Summary, v float64) string {
-	return fmt.Sprintf("the client was not scheduled for %.1f s of %.1f s (%s)", s.Config.Client.Pauses.TotalS, s.DurationS, Percent(v))
+	return fmt.Sprintf("the client was not scheduled for %s of %s (%s)", Duration(1e3*s.Config.Client.Pauses.TotalS), Duration(1e3*s.DurationS), Percent(v))
 }

@@ -66,7 +66,7 @@ var clockRules = []Rule{
 			return uncertain(d.Stats, s.TTFTSlackMillis), true
 		},
 		text: func(s *Summary, _ float64) string {
-			return fmt.Sprintf("some send or first-token times are uncertain, so TTFT may be off by %s ms", offWords(s.Dist(TTFT).Stats, s.TTFTSlackMillis))
+			return fmt.Sprintf("some send or first-token times are uncertain, so TTFT may be off by %s", Duration(offMillis(s.Dist(TTFT).Stats, s.TTFTSlackMillis)))
 		},
 	}),
 	{
@@ -75,7 +75,7 @@ var clockRules = []Rule{
 		Doc:    fmt.Sprintf("requests during which the wall clock moved by more than %v and more than %g of their duration / all requests. Their latencies are off by as much", clockStepMin, clockStepShare),
 		value:  func(s *Summary) (float64, bool) { return ratio(s.Clock.Steps, s.Requests) },
 		text: func(s *Summary, _ float64) string {
-			return fmt.Sprintf("the wall clock moved during %d requests, by up to %.3f s", s.Clock.Steps, s.Clock.WorstStepS)
+			return fmt.Sprintf("the wall clock moved during %d requests, by up to %s", s.Clock.Steps, Duration(1e3*s.Clock.WorstStepS))
 		},
 	},
 	{
@@ -110,18 +110,9 @@ func offMillis(s *Stats, off float64) float64 {
 	return max(off, b.High-b.Low)
 }
 
-// offWords formats offMillis with enough digits.
-func offWords(s *Stats, off float64) string {
-	v := offMillis(s, off)
-	if v < 0.01 {
-		return fmt.Sprintf("%.1g", v)
-	}
-	return Brief(v)
-}
-
 // String returns both ends in milliseconds.
 func (b Bound) String() string {
-	low, high := fmt.Sprintf("%.2f", b.Low), fmt.Sprintf("%.2f", b.High)
+	low, high := Brief(b.Low), Brief(b.High)
 	if low == high {
 		return low + " ms"
 	}
@@ -129,7 +120,7 @@ func (b Bound) String() string {
 }
 
 func coalescedWords(s *Summary, _ float64) string {
-	return fmt.Sprintf("%s of events were read late, so ITL may be off by %s ms", Percent(*s.CoalescedShare()), offWords(s.Dist(ITL).Stats, s.ITLSlackMillis))
+	return fmt.Sprintf("%s of events were read late, so ITL may be off by %s", Percent(*s.CoalescedShare()), Duration(offMillis(s.Dist(ITL).Stats, s.ITLSlackMillis)))
 }
 
 // lateReads returns the largest error of the gaps at p99, in gaps between tokens.

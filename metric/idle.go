@@ -92,8 +92,8 @@ var idleRules = []Rule{
 			return s.Idle.Excess, true
 		},
 		text: func(s *Summary, v float64) string {
-			return fmt.Sprintf("free slots stayed empty for %s of the time, so throughput is %.1f instead of %.1f req/s",
-				Percent(v), s.Throughput.RequestsPerS, s.Throughput.RequestsPerS/max(1-s.Idle.Share, 1e-9))
+			return fmt.Sprintf("free slots stayed empty for %s of the time, so throughput is %s instead of %s req/s",
+				Percent(v), Brief(s.Throughput.RequestsPerS), Brief(s.Throughput.RequestsPerS/max(1-s.Idle.Share, 1e-9)))
 		},
 	},
 	{
@@ -107,7 +107,7 @@ var idleRules = []Rule{
 			return s.Idle.Share, true
 		},
 		text: func(s *Summary, v float64) string {
-			return fmt.Sprintf("slots were empty for %s of the time, %.2f ms between an answer and the next request", Percent(v), s.Idle.Millis)
+			return fmt.Sprintf("slots were empty for %s of the time, %s between an answer and the next request", Percent(v), Duration(s.Idle.Millis))
 		},
 	},
 }

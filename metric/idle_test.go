@@ -201,7 +201,7 @@ func TestLumps(t *testing.T) {
 	}{
 		"one by one":                      {lumps(50*ms, 1, 20*ms), 60, exact, ""},
 		"pairs":                           {lumps(50*ms, 2, 40*ms), 60, exact, "unexplained-lumps: 100 % of answers came in lumps of 2 events, 40 ms apart"},
-		"nine":                            {lumps(50*ms, 9, 180*ms), 60, exact, "unexplained-lumps: 100 % of answers came in lumps of 8.6 events, 180 ms apart"},
+		"nine":                            {lumps(50*ms, 9, 180*ms), 60, exact, "unexplained-lumps: 100 % of answers came in lumps of 8.57 events, 180 ms apart"},
 		"eleven":                          {lumps(50*ms, 11, 220*ms), 66, exact, "unexplained-lumps: 100 % of answers came in lumps of 11 events, 220 ms apart"},
 		"twelve":                          {lumps(50*ms, 12, 240*ms), 60, exact, "buffered: 100 % of answers arrived in bursts of 12 events"},
 		"twenty":                          {lumps(50*ms, 20, 400*ms), 60, exact, "buffered: 100 % of answers arrived in bursts of 20 events"},
@@ -209,7 +209,7 @@ func TestLumps(t *testing.T) {
 		"a server that was late once":     {lateFrom(30, lumps(60*ms, 1, 10*ms)), 60, exact, ""},
 		"a very fast engine":              {lumps(30*ms, 4, ms), 100, exact, ""},
 		"short answers":                   {lumps(30*ms, 4, 80*ms), 7, exact, ""},
-		"nine, a client that polls":       {lumps(50*ms, 9, 180*ms), 60, late(5 * ms), "unexplained-lumps: 100 % of answers came in lumps of 8.6 events, 180 ms apart"},
+		"nine, a client that polls":       {lumps(50*ms, 9, 180*ms), 60, late(5 * ms), "unexplained-lumps: 100 % of answers came in lumps of 8.57 events, 180 ms apart"},
 		"a client stopped for 180 ms":     {lumps(180*ms, 9, 180*ms), 60, late(180 * ms), ""},
 		"a client stopped for 400 ms":     {lumps(400*ms, 20, 400*ms), 60, late(380 * ms), ""},
 		"a client stopped for the answer": {lumps(400*ms, 20, 400*ms), 20, late(400 * ms), ""},
@@ -218,7 +218,7 @@ func TestLumps(t *testing.T) {
 		"times of the read": {lumps(50*ms, 9, 180*ms), 60, func(r *tacho.Record) {
 			late(180 * ms)(r)
 			r.Clock = tacho.ReadClock
-		}, "unexplained-lumps: 100 % of answers came in lumps of 8.6 events, 180 ms apart"},
+		}, "unexplained-lumps: 100 % of answers came in lumps of 8.57 events, 180 ms apart"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -217,7 +217,7 @@ var loadRules = []Rule{
 			if s.Dist(m).Stats == nil {
 				m = E2EL
 			}
-			return fmt.Sprintf("sending the burst took %.1f ms, %s of the median %s", *s.SpreadMillis, Percent(v), strings.ToUpper(m.Name))
+			return fmt.Sprintf("sending the burst took %s, %s of the median %s", Duration(*s.SpreadMillis), Percent(v), strings.ToUpper(m.Name))
 		},
 	},
 	{
@@ -237,7 +237,7 @@ var loadRules = []Rule{
 		value:  func(s *Summary) (float64, bool) { return s.Backlog.growth() },
 		text: func(s *Summary, _ float64) string {
 			b := s.Backlog
-			return fmt.Sprintf("the server did not keep up (%d unfinished requests at %.1f s, %d at %.1f s)", b.Early, b.FromS, b.Late, b.ToS)
+			return fmt.Sprintf("the server did not keep up (%d unfinished requests at %s s, %d at %s s)", b.Early, Brief(b.FromS), b.Late, Brief(b.ToS))
 		},
 	},
 	{
@@ -251,7 +251,7 @@ var loadRules = []Rule{
 			return s.Backlog.SettledS / s.Backlog.ToS, true
 		},
 		text: func(s *Summary, _ float64) string {
-			return fmt.Sprintf("requests take %.1f s but the run only sent for %.1f s, so latencies depend on its length", s.Backlog.SettledS, s.Backlog.ToS)
+			return fmt.Sprintf("requests take %s s but the run only sent for %s s, so latencies depend on its length", Brief(s.Backlog.SettledS), Brief(s.Backlog.ToS))
 		},
 	},
 	{
@@ -296,7 +296,7 @@ var loadRules = []Rule{
 		},
 		text: func(s *Summary, _ float64) string {
 			theirs, ours := frontEnd(s)
-			return fmt.Sprintf("the server reports %.1f ms per token, but tokens arrive every %.1f ms", theirs, ours)
+			return fmt.Sprintf("the server reports %s per token, but tokens arrive every %s", Duration(theirs), Duration(ours))
 		},
 	}),
 }

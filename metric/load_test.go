@@ -139,7 +139,7 @@ func TestBurstSpread(t *testing.T) {
 	}{
 		{"at once", metric.Config{}, atOnce, 90 * time.Microsecond, ""},
 		{"over 20 ms", metric.Config{}, atOnce, 200 * time.Microsecond, "DEGRADED"},
-		{"over 200 ms", metric.Config{}, atOnce, 2 * time.Millisecond, "INVALID sending the burst took 196.0 ms, 196 % of"},
+		{"over 200 ms", metric.Config{}, atOnce, 2 * time.Millisecond, "INVALID sending the burst took 196 ms, 196 % of"},
 		{"as many as the limit lets", metric.Config{MaxConcurrency: 100}, atOnce, 2 * time.Millisecond, "INVALID"},
 		{"more than the limit lets", metric.Config{MaxConcurrency: 10}, atOnce, time.Millisecond, ""},
 		{"paced", metric.Config{}, paced, time.Millisecond, ""},

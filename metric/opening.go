@@ -170,6 +170,6 @@ var openingRule = Rule{
 	},
 	text: func(s *Summary, _ float64) string {
 		share, _ := ratio(s.Opening.Answers, s.Dist(TTFT).N)
-		return fmt.Sprintf("%s of answers begin with events without text; counted as tokens, they shorten TTFT by up to %s ms", Percent(share), Brief(s.Opening.OffMillis))
+		return fmt.Sprintf("%s of answers begin with events without text; counted as tokens, they shorten TTFT by up to %s", Percent(share), Duration(s.Opening.OffMillis))
 	},
 }

@@ -51,7 +51,7 @@ func (a *Accumulator) unsettled(s *Summary, sents []*marks, st *stat.Window) (st
 	if need := stat.MinHorizons * st.Horizon; st.To-st.From < need {
 		first, last := sents[0].sent, sents[len(sents)-1].sent
 		longer := float64(last-first+need-(st.To-st.From)) / float64(max(last-first, 1))
-		return fmt.Sprintf("%s (E2EL p95 %.3g s): run longer (--num-prompts %d)", ShortRun, st.Horizon.Seconds(), roundUp(longer*float64(a.sents.n))), nil
+		return fmt.Sprintf("%s (E2EL p95 %s): run longer (--num-prompts %d)", ShortRun, Duration(1e3*st.Horizon.Seconds()), roundUp(longer*float64(a.sents.n))), nil
 	}
 	if t := trendOf(sents, st); t != nil {
 		return StillMoving, t

@@ -117,7 +117,7 @@ func TestSlackPercentiles(t *testing.T) {
 
 // A bound with equal ends is printed as one number.
 func TestBoundInWords(t *testing.T) {
-	for b, want := range map[Bound]string{{1, 2.345}: "1.00 to 2.35 ms", {93.031, 93.034}: "93.03 ms"} {
+	for b, want := range map[Bound]string{{1, 2.345}: "1 to 2.35 ms", {93.031, 93.034}: "93 ms"} {
 		if b.String() != want {
 			t.Errorf("%v is %q, want %q", b, b.String(), want)
 		}

@@ -127,7 +127,7 @@ func (c *Condition) Goal() string {
 	if c.Unit == "" {
 		unit = ""
 	}
-	return fmt.Sprintf("%s %s %s%s", title, sign, Brief(c.Limit), unit)
+	return fmt.Sprintf("%s %s %s%s", title, sign, Setting(c.Limit), unit)
 }
 
 // Negated returns the condition that a missed goal fulfils, for gates.

@@ -68,7 +68,7 @@ var endedEarlyRule = Rule{
 		return share, s.Config.EndedEarlyS > 0
 	},
 	text: func(s *Summary, _ float64) string {
-		return fmt.Sprintf("the user ended this level after %.1f s%s", s.Config.EndedEarlyS, s.Unsent().leftOut())
+		return fmt.Sprintf("the user ended this level after %s%s", Duration(1e3*s.Config.EndedEarlyS), s.Unsent().leftOut())
 	},
 }
 

@@ -163,7 +163,7 @@ var recordRules = []Rule{
 			return s.Drift.LastTenthMillis - s.Drift.FirstTenthMillis, true
 		},
 		text: func(_ *Summary, v float64) string {
-			return fmt.Sprintf("the client fell %.0f ms behind its schedule during the run", v)
+			return fmt.Sprintf("the client fell %s behind its schedule during the run", Duration(v))
 		},
 	},
 	{
@@ -178,8 +178,8 @@ var recordRules = []Rule{
 			return 0, false
 		},
 		text: func(s *Summary, v float64) string {
-			return fmt.Sprintf("the client sent %.2f req/s instead of the scheduled %.2f (%s off)",
-				*s.Rate.AchievedPerS, *s.Rate.ScheduledPerS, Percent(v))
+			return fmt.Sprintf("the client sent %s req/s instead of the scheduled %s (%s off)",
+				Brief(*s.Rate.AchievedPerS), Brief(*s.Rate.ScheduledPerS), Percent(v))
 		},
 	},
 	{
@@ -454,9 +454,9 @@ func dialAction(s *Summary, p float64) string {
 
 func lagWords(s *Summary, who string, p, v float64) string {
 	if dial := dialMillis(s, p); dial > 0 {
-		return fmt.Sprintf("%s of requests were sent at least %.1f ms late, because connecting took %.1f ms", who, v, dial)
+		return fmt.Sprintf("%s of requests were sent at least %s late, because connecting took %s", who, Duration(v), Duration(dial))
 	}
-	return fmt.Sprintf("%s of requests were sent at least %.1f ms late", who, v)
+	return fmt.Sprintf("%s of requests were sent at least %s late", who, Duration(v))
 }
 
 // A thinPercentile is a percentile shown with too few samples.

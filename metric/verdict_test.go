@@ -562,9 +562,9 @@ func TestLateConnectionsAreNotTheClient(t *testing.T) {
 		connect, late time.Duration
 		want, not     string
 	}{
-		{"connections accepted late", 1800 * time.Millisecond, 0, "because connecting took 1800.0 ms: check the server's listen backlog", "CPU"},
-		{"a late client", 0, 1800 * time.Millisecond, "ms late: give the client more CPU", "connecting"},
-		{"both, mostly the client", 300 * time.Millisecond, 1500 * time.Millisecond, "ms late: give the client more CPU", "connecting"},
+		{"connections accepted late", 1800 * time.Millisecond, 0, "because connecting took 1.8 s: check the server's listen backlog", "CPU"},
+		{"a late client", 0, 1800 * time.Millisecond, "s late: give the client more CPU", "connecting"},
+		{"both, mostly the client", 300 * time.Millisecond, 1500 * time.Millisecond, "s late: give the client more CPU", "connecting"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var sum metric.Accumulator

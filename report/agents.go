@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
@@ -21,7 +20,7 @@ func (p *printer) agents(all []metric.Agent) {
 	table := [][]string{{"requests", "share %", "p99 lag ms", "CPU %", "clock offset ms", "correction ms", "agent"}}
 	for _, a := range all {
 		table = append(table, []string{
-			strconv.Itoa(a.Requests), fmt.Sprintf("%.1f", 100*float64(a.Requests)/float64(max(sum, 1))), fmt.Sprintf("%.2f", a.LagMillis),
+			strconv.Itoa(a.Requests), metric.Brief(100 * float64(a.Requests) / float64(max(sum, 1))), metric.Brief(a.LagMillis),
 			busy(a.Client), clockOf(&a), millis(a.Moved), safe(name(&a)),
 		})
 	}
@@ -32,7 +31,7 @@ func busy(c *metric.Client) string {
 	if c == nil {
 		return notMeasured
 	}
-	return fmt.Sprintf("%.0f", 100*c.BusyShare)
+	return metric.Brief(100 * c.BusyShare)
 }
 
 // clockOf returns the offset of an agent's clock and the error bound of the offset.
@@ -40,10 +39,10 @@ func clockOf(a *metric.Agent) string {
 	if a.SameClock {
 		return "same clock"
 	}
-	return fmt.Sprintf("%+.3f ± %.3f", float64(a.Offset)/1e6, float64(a.OffsetErr)/1e6)
+	return metric.Signed(float64(a.Offset)/1e6) + " ± " + metric.Brief(float64(a.OffsetErr)/1e6)
 }
 
-func millis(d time.Duration) string { return fmt.Sprintf("%.3f", float64(d)/1e6) }
+func millis(d time.Duration) string { return metric.Brief(float64(d) / 1e6) }
 
 // name returns the name of an agent, its host if the names differ, and a mark if its
 // share is incomplete.

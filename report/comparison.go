@@ -75,22 +75,28 @@ func comparisonText(w io.Writer, c *compare.Comparison) error {
 	return written(w, out)
 }
 
-// differing puts the lines with a difference first. Of several levels, the other lines are left out
-// unless the user asks for them or nothing was tested.
+// differing puts the lines with a difference first, or of several levels the tables. Of several levels, the
+// other lines are left out unless the user asks for them or nothing was tested.
 func differing(c *compare.Comparison, tables []comparisonTable) (out []comparisonTable, omitted string) {
 	short := len(c.Levels) > 1 && !c.Verbose && tests(c) > 0
 	rows := 0
+	differs := func(row *compare.Row, side int) bool {
+		d := row.Deltas[side]
+		return d != nil && d.Verdict != compare.Same && d.Verdict != compare.Untold
+	}
+	if len(c.Levels) > 1 && !short { // lines stay in the order of the levels
+		rank := func(t comparisonTable) int {
+			if slices.ContainsFunc(t.lines, func(l comparisonLine) bool { return differs(l.row, t.side) }) {
+				return 2 * t.side
+			}
+			return 2*t.side + 1
+		}
+		slices.SortStableFunc(tables, func(a, b comparisonTable) int { return cmp.Compare(rank(a), rank(b)) })
+		return tables, ""
+	}
 	for _, t := range tables {
-		if len(c.Levels) > 1 && !short {
-			out = append(out, t) // the order of the levels
-			continue
-		}
-		differs := func(l comparisonLine) bool {
-			d := l.row.Deltas[t.side]
-			return d != nil && d.Verdict != compare.Same && d.Verdict != compare.Untold
-		}
-		kept := slices.DeleteFunc(slices.Clone(t.lines), func(l comparisonLine) bool { return !differs(l) })
-		if rest := slices.DeleteFunc(t.lines, differs); short {
+		kept := slices.DeleteFunc(slices.Clone(t.lines), func(l comparisonLine) bool { return !differs(l.row, t.side) })
+		if rest := slices.DeleteFunc(t.lines, func(l comparisonLine) bool { return differs(l.row, t.side) }); short {
 			rows += len(rest)
 		} else {
 			kept = append(kept, rest...)
@@ -318,13 +324,13 @@ func deltaWords(row *compare.Row, side int) (change, interval, verdict string) {
 	}
 	first := row.Values[0]
 	relative := d.Share != nil && row.Unit != percentOf
-	change = signed(d.Difference, relative, first)
+	by, unit := 1.0, ""
+	if relative {
+		by, unit = 100/math.Abs(*first), "%"
+	}
+	change = metric.Signed(d.Difference*by) + unit
 	if d.Low != nil {
-		low, unit := strings.CutSuffix(signed(*d.Low, relative, first), "%")
-		interval = fmt.Sprintf("[%s, %s]", low, strings.TrimSuffix(signed(*d.High, relative, first), "%"))
-		if unit {
-			interval += "%"
-		}
+		interval = fmt.Sprintf("[%s, %s]%s", metric.Signed(*d.Low*by), metric.Signed(*d.High*by), unit)
 	}
 	verdict = string(d.Verdict)
 	if d.Adjusted != nil {
@@ -344,33 +350,6 @@ func deltaWords(row *compare.Row, side int) (change, interval, verdict string) {
 }
 
 const percentOf metric.Unit = "%"
-
-// signed formats a difference as a share of the first value, or as a number.
-func signed(v float64, relative bool, first *float64) string {
-	if !relative {
-		return withSign(v, threeDigits(v))
-	}
-	share, decimals := 100*v/math.Abs(*first), 1
-	if !(math.Abs(share) < 1e9) {
-		return withSign(share, metric.Brief(share)) + "%"
-	}
-	if math.Abs(share) >= 99.95 {
-		decimals = 0
-	}
-	return withSign(share, strconv.FormatFloat(share, 'f', decimals, 64)) + "%"
-}
-
-// withSign adds the sign to the text of a number that is not negative. A number that
-// rounds to zero has none.
-func withSign(v float64, text string) string {
-	if zero := strings.TrimPrefix(text, "-"); strings.Trim(zero, "0.") == "" {
-		return zero
-	}
-	if v > 0 {
-		return "+" + text
-	}
-	return text
-}
 
 // unmatchedLevels lists the levels of one side only.
 func unmatchedLevels(c *compare.Comparison) []string {
@@ -490,7 +469,7 @@ func figureOr(v *float64) string {
 	if v == nil {
 		return notMeasured
 	}
-	return threeDigits(*v)
+	return metric.Brief(*v)
 }
 
 // comparisonBenchstat writes a line for each run of each side in the format of Go's

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -53,16 +55,16 @@ func TestComparisonsHaveThreeDigits(t *testing.T) {
 		figure, relative, number string
 	}{
 		{54.62, 60.13, "54.6", "+10.1%", "+5.51"},
-		{633.17, 611.05, "633", "-3.5%", "-22.1"},
-		{11427.55, 34282.65, "11428", "+200%", "+22855"},
-		{2, 2, "2.00", "0.0%", "0.00"},
-		{449.1, 449, "449", "0.0%", "-0.10"},
+		{633.17, 611.05, "633", "-3.49%", "-22.1"},
+		{11427.55, 34282.65, "11,428", "+200%", "+22,855"},
+		{2, 2, "2", "0%", "0"},
+		{449.1, 449, "449", "-0.0223%", "-0.1"},
 	} {
 		difference := c.second - c.first
 		share := difference / c.first
 		row := &compare.Row{Values: []*float64{&c.first, &c.second}, Deltas: []*compare.Delta{nil, {Difference: difference, Share: &share}}}
 		change, _, _ := deltaWords(row, 1)
-		if number := signed(difference, false, &c.first); figureOr(&c.first) != c.figure || change != c.relative || number != c.number {
+		if number := metric.Signed(difference); figureOr(&c.first) != c.figure || change != c.relative || number != c.number {
 			t.Errorf("%v, %v: %s %s %s", c.first, c.second, figureOr(&c.first), change, number)
 		}
 	}
@@ -94,5 +96,58 @@ func TestComparisonAnswersLast(t *testing.T) {
 	text, answer := out.String(), conclusion.OfComparison(c, 1)
 	if at := strings.Index(text, "\n"+answer+"\n"); at < strings.Index(text, "95 %") || strings.Contains(text, notMeasured) {
 		t.Errorf("want %q after the table in\n%s", answer, text)
+	}
+}
+
+// What differs comes first. Of several levels, equal rows are printed only with --verbose, or if nothing was tested.
+func TestRowsThatDifferComeFirst(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	verdicts := []compare.Verdict{compare.Same, compare.Untold, compare.Better, compare.Worse}
+	for try := range 300 {
+		levels, tested := 1+try%3, try%7 > 0
+		c := &compare.Comparison{Sides: make([]compare.Side, 3), Verbose: try%2 == 0}
+		all := 0
+		for i := range levels {
+			l := compare.Level{Name: fmt.Sprintf("--request-rate %d", i+1), Runs: []int{1, 1, 1}}
+			for _, name := range []string{"ttft.mean", "tpot.mean", "e2el.mean", "requests_per_s"} {
+				row := compare.Row{Name: name, Values: []*float64{new(1.0), new(2.0), new(3.0)}, Deltas: make([]*compare.Delta, 3)}
+				for side := 1; side < 3; side++ {
+					row.Deltas[side] = &compare.Delta{Verdict: verdicts[random.IntN(len(verdicts))]}
+					if tested {
+						row.Deltas[side].P = new(0.5)
+					}
+					all++
+				}
+				l.Rows = append(l.Rows, row)
+			}
+			c.Levels = append(c.Levels, l)
+		}
+		tables, omitted := differing(c, comparisonTables(c))
+		short, shown := levels > 1 && !c.Verbose && tested, 0
+		last := map[int]bool{} // whether rows without a difference were printed, by side
+		for _, table := range tables {
+			any := false
+			for _, l := range table.lines {
+				d := l.row.Deltas[table.side].Verdict
+				differs := d == compare.Better || d == compare.Worse
+				any, shown = any || differs, shown+1
+				if short && !differs {
+					t.Errorf("%d: prints a row with %q", try, d)
+				}
+				if levels == 1 {
+					if differs && last[table.side] {
+						t.Errorf("%d: prints a difference below an equal row", try)
+					}
+					last[table.side] = last[table.side] || !differs
+				}
+			}
+			if levels > 1 && any && last[table.side] {
+				t.Errorf("%d: prints a table with a difference below an equal one", try)
+			}
+			last[table.side] = last[table.side] || !any
+		}
+		if want := fmt.Sprintf("%d rows without", all-shown); short && all > shown && !strings.HasPrefix(omitted, want) || !short && (shown != all || omitted != "") {
+			t.Errorf("%d: prints %d of %d rows and says %q", try, shown, all, omitted)
+		}
 	}
 }

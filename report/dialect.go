@@ -85,12 +85,12 @@ func translationText(w io.Writer, t *Translation) error {
 				continue
 			}
 			for _, v := range []float64{d.Stats.Mean, d.Stats.Median, d.Stats.Percentile(90), d.Stats.Percentile(99)} {
-				fmt.Fprintf(out, " %9s", threeDigits(v))
+				fmt.Fprintf(out, " %9s", metric.Brief(v))
 			}
 			fmt.Fprintln(out)
 		}
 		for i, v := range l.Totals {
-			fmt.Fprintf(out, "%-39s %9s\n", strings.TrimSuffix(l.Names[i]+" ("+string(t.Dialect.Totals[i].Unit)+")", " ()"), threeDigits(v))
+			fmt.Fprintf(out, "%-39s %9s\n", strings.TrimSuffix(l.Names[i]+" ("+string(t.Dialect.Totals[i].Unit)+")", " ()"), metric.Brief(v))
 		}
 		fmt.Fprintf(out, "%-39s %9d\n", "failed", l.Failed)
 		if l.Word == string(metric.Predicted) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tacho-bench/tacho/internal/compare"
+	"github.com/tacho-bench/tacho/metric"
 )
 
 // Every number that is printed for people is a short text, also if it is no number.
@@ -26,8 +27,8 @@ func FuzzNumbers(f *testing.F) {
 		difference, between, _ := deltaWords(row, 1)
 		column := number("x", func(struct{}) *float64 { return &v })
 		for _, text := range []string{
-			threeDigits(v), figureOr(&v), fixed(&v), share(&v), microsWords(v), column.format(column.of(struct{}{})), csvCell(numberKind, column.of(struct{}{})),
-			change, interval, verdict, difference, between, withSign(v, threeDigits(v)),
+			figureOr(&v), fixed(&v), share(&v), microsWords(v), column.format(column.of(struct{}{})), csvCell(numberKind, column.of(struct{}{})),
+			change, interval, verdict, difference, between, metric.Signed(v),
 		} {
 			if strings.Contains(text, "NaN") || strings.Contains(text, "Inf") || strings.Contains(text, "+n/a") || strings.Contains(text, "%!") {
 				t.Errorf("%v and %v: %q", v, w, text)

@@ -20,7 +20,7 @@ func (p *printer) steady(s *metric.Summary) {
 		p.window(w)
 	}
 	if l := s.Steady.Little; l != nil {
-		p.detail("In flight measured/expected (Little):", fixed(&l.InFlight)+" / "+fixed(new(l.InFlight*(1+l.Off)))+" ("+signed(l.Off, true, new(1.0))+")")
+		p.detail("In flight measured/expected (Little):", fixed(&l.InFlight)+" / "+fixed(new(l.InFlight*(1+l.Off)))+" ("+metric.Signed(100*l.Off)+"%"+")")
 	}
 	if w := s.Steady.WarmUp; w != nil {
 		p.fact("Warm-up:", w.Text())

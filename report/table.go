@@ -3,9 +3,7 @@ package report
 import (
 	"cmp"
 	"iter"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -56,23 +54,9 @@ func (c *column) format(one cell) string {
 	case c.Kind == timeKind:
 		return timeText(one)
 	case c.Kind == wholeKind:
-		return strconv.FormatFloat(one.Number, 'f', 0, 64)
+		return metric.Integer(int(one.Number))
 	}
-	return threeDigits(one.Number)
-}
-
-// threeDigits formats a number like metric.Brief, but with all digits, for columns.
-func threeDigits(v float64) string {
-	if !(math.Abs(v) < 1e9) {
-		return metric.Brief(v)
-	}
-	digits := 2
-	for _, bound := range []float64{9.995, 99.95} {
-		if math.Abs(v) >= bound {
-			digits--
-		}
-	}
-	return strconv.FormatFloat(v, 'f', digits, 64)
+	return metric.Brief(one.Number)
 }
 
 // strings formats all cells for people, with the column names first. sure adds
@@ -115,7 +99,7 @@ func intervalSuffix(c cell, with bool) string {
 	case in.Low == nil:
 		return noInterval
 	case with:
-		return " (steady " + threeDigits(*in.Low) + " to " + threeDigits(*in.High) + ")"
+		return " (steady " + metric.Brief(*in.Low) + " to " + metric.Brief(*in.High) + ")"
 	}
 	return ""
 }

@@ -264,10 +264,10 @@ func (p *printer) cost(s *metric.Summary) {
 		p.fact("Cost:", notMeasured+": set the number of GPUs (--gpus 8xH100)")
 		return
 	}
-	p.fact("GPUs, price per GPU-hour:", fmt.Sprintf("%.4g, %g", s.Config.GPUs, s.Config.GPUPrice))
+	p.fact("GPUs, price per GPU-hour:", metric.Setting(s.Config.GPUs)+", "+metric.Setting(s.Config.GPUPrice))
 	for _, f := range metric.Figures {
 		if v, known := s.Figures[f.Name]; known && f.Unit == metric.PerMillion {
-			p.fact(f.Title+":", fmt.Sprintf("%.4g", v))
+			p.fact(f.Title+":", metric.Brief(v))
 		}
 	}
 }

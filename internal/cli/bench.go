@@ -192,7 +192,7 @@ func (b *benchRun) opened(ctx context.Context) error {
 	if r.Plan.Virtual {
 		whom = "simulated engine " + strings.Join(r.Asked.Values("sim"), ", ")
 	}
-	b.progress.State.Describe(live.About{Server: whom, Model: r.Target.ModelID, Dataset: r.Plan.DatasetName})
+	b.progress.State.Describe(live.About{Server: whom, Model: r.Target.ModelID, Dataset: r.Plan.DatasetName, Simulated: r.Target.Simulated && !r.Plan.Virtual})
 	b.Message(fmt.Sprintf("%s, model %s, dataset %s, token counts by %s", whom, r.Target.ModelID, r.Plan.DatasetName, r.Counter().Name()))
 	return b.bench.Publish(ctx)
 }

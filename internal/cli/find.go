@@ -272,7 +272,7 @@ func (f *finding) tableWith(l *search.Limit, effort []string) string {
 	}
 	_, _ = fmt.Fprintln(w, strings.Join(append(head, "verdict", ""), "\t")) // a strings.Builder has no errors
 	for i, p := range l.Probes {
-		load := metric.Brief(p.Load)
+		load := metric.Setting(p.Load)
 		if p.Alone {
 			load = "alone"
 		}

@@ -492,8 +492,8 @@ func (l *levelRun) explain(s *share) {
 		l.degraded("agent-failed", "%s failed (%s), so the rest of its share is missing: fix the error and measure again", who, f.Error)
 	}
 	if f.Paused > 0 {
-		l.degraded("agent-paused", "%s did not hear the coordinator and sent nothing for %.1f s, and then the requests of this time: check the network and measure again",
-			who, f.Paused.Seconds())
+		l.degraded("agent-paused", "%s did not hear the coordinator and sent nothing for %s, and then the requests of this time: check the network and measure again",
+			who, metric.Duration(1e3*f.Paused.Seconds()))
 	}
 	if f.Lost > 0 {
 		l.degraded("agent-spool", "%s lost %d records because its spool was full: raise --spool-limit, or use a faster connection to NATS", who, f.Lost)

@@ -66,8 +66,8 @@ func (c *Coordinator) resumeLevel(t *run.Task) {
 		c.newShare(l, h.Part, h.Parts, c.memberOf(h.Agent)).shareState = h
 	}
 	l.reasons = append(l.reasons, metric.Reason{Code: "coordinator-restarted", Severity: metric.Note, Text: fmt.Sprintf(
-		"the coordinator restarted %.1f s into the level, so server metrics before that are missing, but no records: repeat the level if they matter",
-		time.Since(l.epoch).Seconds())})
+		"the coordinator restarted %s into the level, so server metrics before that are missing, but no records: repeat the level if they matter",
+		metric.Duration(1e3*time.Since(l.epoch).Seconds()))})
 	c.level = l
 }
 

@@ -260,17 +260,17 @@ func TestGateOfARun(t *testing.T) {
 	l.Summary.Dists[0].Stats.Percentiles = []metric.Percentile{{P: 90, Value: math.NaN()}, {P: 95, Value: math.Inf(1)}}
 	run := &outcome.Run{Levels: []outcome.Level{l}}
 	for text, want := range map[string]string{
-		"ttft.mean>200ms":              "PASSED ttft.mean>200ms: ttft.mean is 150.00 ms",
-		"ttft.mean>0.1s":               "FAILED ttft.mean>0.1s: ttft.mean is 150.00 ms",
-		"failures>10%":                 "PASSED failures>10%: failures is 10.00 %",
-		"failures>9.9%":                "FAILED failures>9.9%: failures is 10.00 %",
-		"ttft.mean>1,failures>1%":      "FAILED ttft.mean>1: ttft.mean is 150.00 ms|FAILED failures>1%: failures is 10.00 %",
+		"ttft.mean>200ms":              "PASSED ttft.mean>200ms: ttft.mean is 150 ms",
+		"ttft.mean>0.1s":               "FAILED ttft.mean>0.1s: ttft.mean is 150 ms",
+		"failures>10%":                 "PASSED failures>10%: failures is 10 %",
+		"failures>9.9%":                "FAILED failures>9.9%: failures is 10 %",
+		"ttft.mean>1,failures>1%":      "FAILED ttft.mean>1: ttft.mean is 150 ms|FAILED failures>1%: failures is 10 %",
 		"ttft.p90>1":                   "NOT JUDGED ttft.p90>1: ttft.p90 is not a finite number",
-		"ttft:mean < 200 ms, error<1%": "FAILED ttft:mean < 200 ms: ttft.mean is 150.00 ms|PASSED error<1%: failures is 10.00 %",
+		"ttft:mean < 200 ms, error<1%": "FAILED ttft:mean < 200 ms: ttft.mean is 150 ms|PASSED error<1%: failures is 10 %",
 		"tpot.p99>1ms":                 "NOT JUDGED tpot.p99>1ms: the run has no tpot.p99",
 		"request_throughput<1":         "NOT JUDGED request_throughput<1: the run has no request_throughput",
-		"unsent>20%":                   "FAILED unsent>20%: unsent is 25.00 %",
-		"missing>30%":                  "PASSED missing>30%: unsent is 25.00 %",
+		"unsent>20%":                   "FAILED unsent>20%: unsent is 25 %",
+		"missing>30%":                  "PASSED missing>30%: unsent is 25 %",
 		"verdict>valid":                "FAILED verdict>valid: verdict is DEGRADED",
 		"verdict>degraded":             "PASSED verdict>degraded: verdict is DEGRADED",
 	} {
@@ -288,10 +288,10 @@ func TestGateOfARun(t *testing.T) {
 func TestGateOfAnSLO(t *testing.T) {
 	for slo, want := range map[string]string{
 		"":                         "NOT JUDGED slo: the run has no SLO: use --slo with bench, as --slo 'ttft:p99<500ms'",
-		"ttft:mean<200ms":          "PASSED ttft:mean<200ms: ttft.mean is 150.00 ms",
-		"ttft:mean<100ms":          "FAILED ttft:mean<100ms: ttft.mean is 150.00 ms",
+		"ttft:mean<200ms":          "PASSED ttft:mean<200ms: ttft.mean is 150 ms",
+		"ttft:mean<100ms":          "FAILED ttft:mean<100ms: ttft.mean is 150 ms",
 		"tpot:p99<1ms":             "NOT JUDGED tpot:p99<1ms: the run has no tpot.p99",
-		"error<1%,ttft:mean<200ms": "FAILED error<1%: failures is 10.00 %|FAILED ttft:mean<200ms: 10 of 100 requests failed",
+		"error<1%,ttft:mean<200ms": "FAILED error<1%: failures is 10 %|FAILED ttft:mean<200ms: 10 of 100 requests failed",
 	} {
 		l := levelOf(4, 0, 90, 150)
 		if strings.HasPrefix(slo, "error") {
@@ -378,13 +378,13 @@ func TestGateNeedsSupport(t *testing.T) {
 		{"INVALID, and a limit", "ttft.mean>1ms", side("a", level(100, metric.Valid, 400)), side("b", level(100, metric.Invalid, 400)), "NOT JUDGED ttft.mean>1ms: the level is INVALID"},
 		{"an INVALID repeat", "ttft.mean>+10%", side("a", level(100, metric.Valid, 400), level(101, metric.Invalid, 400)), side("b", level(200, metric.Valid, 400), level(201, metric.Valid, 400)), "NOT JUDGED ttft.mean>+10%: in a, the level is INVALID"},
 		{"an INVALID figure", "ttft.mean>+10%", side("a", level(100, metric.Valid, 400)), side("b", level(200, metric.Degraded, 400, "ttft")), "NOT JUDGED ttft.mean>+10%: in b, ttft is INVALID (why)"},
-		{"another figure is INVALID", "ttft.mean>1ms", side("a", level(100, metric.Valid, 400)), side("b", level(200, metric.Degraded, 400, "itl")), "FAILED ttft.mean>1ms: ttft.mean of b is 200.00 ms"},
+		{"another figure is INVALID", "ttft.mean>1ms", side("a", level(100, metric.Valid, 400)), side("b", level(200, metric.Degraded, 400, "itl")), "FAILED ttft.mean>1ms: ttft.mean of b is 200 ms"},
 		{"one request, and a limit", "ttft.p99>1s", side("a", level(100, metric.Valid, 400)), side("b", level(100, metric.Valid, 1)), "NOT JUDGED ttft.p99>1s: ttft.p99 needs 100 requests, the level has 1"},
 		{"one request", "ttft.mean>+1000%", side("a", level(100, metric.Valid, 400)), side("b", level(100, metric.Valid, 1)), "NOT JUDGED ttft.mean>+1000%: in b, ttft.mean needs 10 requests, the level has 1"},
 		{"no number", "ttft.mean>1ms", side("a", level(100, metric.Valid, 400)), side("b", level(math.Inf(1), metric.Valid, 400)), "NOT JUDGED ttft.mean>1ms: ttft.mean of b is not a finite number"},
 		{"no change of a number", "ttft.mean>+1%", side("a", level(math.Inf(1), metric.Valid, 400)), side("b", level(100, metric.Valid, 400)), "NOT JUDGED ttft.mean>+1%: ttft.mean of a is not a finite number"},
-		{"another tool", "ttft.mean>+10%", side("a", level(100, metric.Unjudged, 400)), side("b", level(200, metric.Unjudged, 400)), "FAILED ttft.mean>+10%: ttft.mean of b is 200.00 ms, +100.0 % (no test: the result has no single requests)"},
-		{"a prediction", "ttft.mean>1ms", side("a", level(100, metric.Predicted, 400)), side("b", level(200, metric.Predicted, 400)), "FAILED ttft.mean>1ms: ttft.mean of b is 200.00 ms"},
+		{"another tool", "ttft.mean>+10%", side("a", level(100, metric.Unjudged, 400)), side("b", level(200, metric.Unjudged, 400)), "FAILED ttft.mean>+10%: ttft.mean of b is 200 ms, +100 % (no test: the result has no single requests)"},
+		{"a prediction", "ttft.mean>1ms", side("a", level(100, metric.Predicted, 400)), side("b", level(200, metric.Predicted, 400)), "FAILED ttft.mean>1ms: ttft.mean of b is 200 ms"},
 	} {
 		comparison := compared(t, "ttft.mean ttft.p99", c.a, c.b)
 		if got := states(comparison.Judge(conditions(t, c.condition), false)); got != c.want {

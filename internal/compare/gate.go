@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
@@ -203,13 +202,13 @@ func (l *Level) judge(name string, sides []Side, side int, c *metric.Condition, 
 	if delta.Share != nil {
 		change = *delta.Share
 	}
-	text := fmt.Sprintf("%s%s: %s of %s is %s, %+.1f %%", name, c.Text, c.Name, of, amount(*value, row.Unit), 100*change)
+	text := fmt.Sprintf("%s%s: %s of %s is %s, %s %%", name, c.Text, c.Name, of, amount(*value, row.Unit), metric.Signed(100*change))
 	if delta.Difference == 0 {
 		text = fmt.Sprintf("%s%s: %s of %s is %s, as before", name, c.Text, c.Name, of, amount(*value, row.Unit))
 	}
 	switch {
 	case delta.Adjusted != nil:
-		text += fmt.Sprintf(" (p=%.2g)", *delta.Adjusted)
+		text += " (p=" + metric.Brief(*delta.Adjusted) + ")"
 	case delta.NoTest != "":
 		text += " (no test: " + delta.NoTest + ")"
 	}
@@ -292,5 +291,5 @@ func amount(v float64, u metric.Unit) string {
 	if u == metric.SeverityUnit {
 		return metric.SeverityOf(v)
 	}
-	return strconv.FormatFloat(v, 'f', 2, 64) + " " + string(u)
+	return metric.Brief(v) + " " + string(u)
 }

@@ -161,7 +161,7 @@ func durations(groups []group) []string {
 		for _, levels := range g.levels[1:] {
 			other := mean(levels)
 			if ratio := max(first, other) / min(first, other); ratio > worst && first > 0 && other > 0 {
-				worst, where = ratio, fmt.Sprintf("%.0f and %.0f requests at %s", first, other, g.name)
+				worst, where = ratio, fmt.Sprintf("%s and %s requests at %s", metric.Brief(first), metric.Brief(other), g.name)
 			}
 		}
 	}
@@ -186,12 +186,12 @@ func lengths(groups []group) []string {
 			first, ok := meanLength(g.levels[0], of.tokens)
 			for _, levels := range g.levels[1:] {
 				if other, too := meanLength(levels, of.tokens); ok && too && first > 0 && math.Abs(other/first-1) > math.Abs(worst) {
-					worst, where = other/first-1, fmt.Sprintf("%.0f and %.0f tokens at %s", first, other, g.name)
+					worst, where = other/first-1, fmt.Sprintf("%s and %s tokens at %s", metric.Brief(first), metric.Brief(other), g.name)
 				}
 			}
 		}
 		if math.Abs(worst) > sameWithin {
-			out = append(out, fmt.Sprintf("%s differ in length by up to %.0f %% (%s): latencies differ with them", of.what, 100*math.Abs(worst), where))
+			out = append(out, fmt.Sprintf("%s differ in length by up to %s (%s): latencies differ with them", of.what, metric.Percent(math.Abs(worst)), where))
 		}
 	}
 	return out
@@ -210,7 +210,7 @@ func lengthSpreads(groups []group) []string {
 			first, ok := variation(g.levels[0], of.metric)
 			for _, levels := range g.levels[1:] {
 				if other, too := variation(levels, of.metric); ok && too && math.Abs(other-first) > worst {
-					worst, where = math.Abs(other-first), fmt.Sprintf("by %.0f %% and %.0f %% of the mean at %s", 100*first, 100*other, g.name)
+					worst, where = math.Abs(other-first), fmt.Sprintf("by %s and %s of the mean at %s", metric.Percent(first), metric.Percent(other), g.name)
 				}
 			}
 		}
@@ -251,7 +251,7 @@ func shapes(groups []group) []string {
 				out = append(out, fmt.Sprintf("burstiness differs (%g and %g at %s): arrivals that come in bursts wait for each other", x, y, g.name))
 			}
 			if x, y := a.SharedShare, b.SharedShare; x != nil && y != nil && math.Abs(*x-*y) > sharedWithin {
-				out = append(out, fmt.Sprintf("shared prefixes differ (%.0f %% and %.0f %% of the prompt tokens at %s): a prefix cache makes TTFT shorter", 100**x, 100**y, g.name))
+				out = append(out, fmt.Sprintf("shared prefixes differ (%s and %s of the prompt tokens at %s): a prefix cache makes TTFT shorter", metric.Percent(*x), metric.Percent(*y), g.name))
 			}
 		}
 	}

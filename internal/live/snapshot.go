@@ -39,6 +39,8 @@ type About struct {
 	Model   string `json:"model,omitempty"`
 	Dataset string `json:"dataset,omitempty"`
 	Dir     string `json:"dir,omitempty"` // run directory
+
+	Simulated bool `json:"simulated,omitempty"` // a server is a simulated engine
 }
 
 // A Level is the plan of a level.

@@ -76,7 +76,7 @@ func (r *Runner) early(s *level) {
 		s.config.EndedEarlyS = after.Seconds()
 	}
 	if r.paused > 0 {
-		s.config.Known = append(s.config.Known, metric.Reason{Code: "paused", Severity: metric.Note, Text: fmt.Sprintf("the user paused the run for %.0f s before this level, and the server was idle: compare it with levels without a pause", r.paused.Seconds())})
+		s.config.Known = append(s.config.Known, metric.Reason{Code: "paused", Severity: metric.Note, Text: fmt.Sprintf("the user paused the run for %s before this level, and the server was idle: compare it with levels without a pause", metric.Duration(1e3*r.paused.Seconds()))})
 	}
 }
 

@@ -65,8 +65,8 @@ func (c *chooser) hopeless(at outcome.Coordinates, now search.Seen) string {
 			before.Load, now.Load = loadOf(p.Coordinates, name), loadOf(at, name)
 			if before.Load > 0 && search.FarPast(before, now) {
 				value, _ := p.Coordinates.Of(name)
-				return fmt.Sprintf("throughput has not grown since --%s %s (%.4g requests/s there, %.4g here), and requests take %.1f times as long",
-					name, value, before.Throughput, now.Throughput, now.Latency/before.Latency)
+				return fmt.Sprintf("throughput has not grown since --%s %s (%s requests/s there, %s here), and requests take %s times as long",
+					name, value, metric.Brief(before.Throughput), metric.Brief(now.Throughput), metric.Brief(now.Latency/before.Latency))
 			}
 		}
 	}

@@ -110,7 +110,7 @@ func probeLine(s *search.Search, r search.Result) string {
 		values = append(values, g.Words()+" "+g.Show(r.Goals[i].Value))
 	}
 
-	at := metric.Brief(r.Load) + " " + r.Kind.Unit()
+	at := metric.Setting(r.Load) + " " + r.Kind.Unit()
 	if r.Alone {
 		at = "concurrency 1"
 	}
@@ -121,5 +121,5 @@ func probeLine(s *search.Search, r search.Result) string {
 	case search.Void:
 		verdict += ", because " + r.Why + ","
 	}
-	return fmt.Sprintf("Probe %d, %s: %s after %d requests in %.0f s (%s)", r.Number+1, at, verdict, r.Requests, r.Took.Seconds(), strings.Join(values, ", "))
+	return fmt.Sprintf("Probe %d, %s: %s after %d requests in %s (%s)", r.Number+1, at, verdict, r.Requests, metric.Duration(1e3*r.Took.Seconds()), strings.Join(values, ", "))
 }

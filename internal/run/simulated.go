@@ -136,8 +136,8 @@ func (j *setting) simulated(before, after target.Lateness) []metric.Reason {
 	if severity != metric.Valid {
 		out = append(out, metric.Reason{
 			Code: "simulated-late", Severity: severity,
-			Text: fmt.Sprintf("the simulated engine was too slow on this machine, so tokens were %.1f ms late at %.1f ms per token: lower --sim-speedup or the load",
-				1e3*late, 1e3*gap),
+			Text: fmt.Sprintf("the simulated engine was too slow on this machine, so tokens were %s late at %s per token: lower --sim-speedup or the load",
+				metric.Duration(1e3*late), metric.Duration(1e3*gap)),
 		})
 	}
 	return out

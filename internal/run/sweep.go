@@ -72,7 +72,7 @@ func (c *chooser) sweep(ctx context.Context, swept string, base plan.Level, yiel
 			return yield(nil, err)
 		}
 		s.First = 1 / seconds
-		c.r.say("One request takes %.3g s on the idle server, so the sweep starts at %.3g requests/s.", seconds, s.First)
+		c.r.say("One request takes %s on the idle server, so the sweep starts at %s requests/s.", metric.Duration(1e3*seconds), metric.Setting(s.First))
 	}
 	for load, ok := s.Next(); ok; load, ok = s.Next() {
 		at := append(slices.Clone(rest), outcome.Coordinate{Name: swept, Value: strconv.FormatFloat(load, 'f', -1, 64)})

@@ -157,18 +157,18 @@ func (s *Search) sentence(l *Limit) string {
 	case !l.Decided:
 		return s.undecided(l)
 	case l.Missed == 0 && s.whyNotSent(l.Load) == "":
-		return fmt.Sprintf("Holds %s up to %s %s at least, the highest load that was tried.", l.SLO, metric.Brief(l.Load), unit)
+		return fmt.Sprintf("Holds %s up to %s %s at least, the highest load that was tried.", l.SLO, metric.Setting(l.Load), unit)
 	}
-	out := fmt.Sprintf("Holds %s up to %s %s%s", l.SLO, metric.Brief(l.Load), unit, l.bounds())
+	out := fmt.Sprintf("Holds %s up to %s %s%s", l.SLO, metric.Setting(l.Load), unit, l.bounds())
 	if why := s.whyNotSent(l.Load); why != "" {
 		return out + "; more could not be offered: " + why + "."
 	}
 	if l.Binding != "" {
-		out += fmt.Sprintf("; at %s %s breaks", metric.Brief(l.Missed), l.Binding)
+		out += fmt.Sprintf("; at %s %s breaks", metric.Setting(l.Missed), l.Binding)
 	}
 	switch {
 	case s.overran(l) && l.Binding == "":
-		out += fmt.Sprintf("; at %s requests queue", metric.Brief(l.Missed))
+		out += fmt.Sprintf("; at %s requests queue", metric.Setting(l.Missed))
 	case s.overran(l):
 		out += ", and requests queue"
 	}
@@ -193,21 +193,21 @@ func (s *Search) undecided(l *Limit) string {
 	unit := units[s.Kind]
 	if c, changed := s.drift(); changed {
 		return fmt.Sprintf("Undecided: the server became %s during the search: compare probe %d at %s %s with probe %d at %s.",
-			c.how, c.before.Number+1, metric.Brief(c.before.Load), unit, c.after.Number+1, metric.Brief(c.after.Load))
+			c.how, c.before.Number+1, metric.Setting(c.before.Load), unit, c.after.Number+1, metric.Setting(c.after.Load))
 	}
 	low, high := s.bracket()
 	why := s.whyNotSent(low)
 	switch {
 	case why != "" && low > 0:
-		return fmt.Sprintf("Undecided: more than %s %s could not be offered: %s.", metric.Brief(low), unit, why)
+		return fmt.Sprintf("Undecided: more than %s %s could not be offered: %s.", metric.Setting(low), unit, why)
 	case l.Holds && l.Missed > 0:
-		return fmt.Sprintf("Undecided: the limit of %s is between %s and %s %s.", l.SLO, metric.Brief(l.Load), metric.Brief(l.Missed), unit)
+		return fmt.Sprintf("Undecided: the limit of %s is between %s and %s %s.", l.SLO, metric.Setting(l.Load), metric.Setting(l.Missed), unit)
 	case l.Holds:
-		return fmt.Sprintf("Undecided: %s holds at %s %s, and no higher load was measured for long enough.", l.SLO, metric.Brief(l.Load), unit)
+		return fmt.Sprintf("Undecided: %s holds at %s %s, and no higher load was measured for long enough.", l.SLO, metric.Setting(l.Load), unit)
 	case low > 0 && high > 0:
-		return fmt.Sprintf("Undecided: %s seems to break between %s and %s %s, but no load was measured for long enough.", l.SLO, metric.Brief(low), metric.Brief(high), unit)
+		return fmt.Sprintf("Undecided: %s seems to break between %s and %s %s, but no load was measured for long enough.", l.SLO, metric.Setting(low), metric.Setting(high), unit)
 	case high > 0:
-		return fmt.Sprintf("Undecided: %s breaks at %s %s; no load was seen to hold.", l.SLO, metric.Brief(high), unit)
+		return fmt.Sprintf("Undecided: %s breaks at %s %s; no load was seen to hold.", l.SLO, metric.Setting(high), unit)
 	}
 	return fmt.Sprintf("Undecided: no load was measured for long enough to judge %s.", l.SLO)
 }
@@ -240,7 +240,7 @@ func (s *Search) lowest() string {
 			least, have = r, true
 		}
 	}
-	at := metric.Brief(least.Load) + " " + units[s.Kind]
+	at := metric.Setting(least.Load) + " " + units[s.Kind]
 	if least.Alone {
 		at = "one request at a time"
 	}
@@ -266,9 +266,8 @@ func (g Goal) Show(value float64) string {
 		return metric.Brief(100*value) + " %"
 	case value > infinite:
 		return "without end"
-	}
-	if g.Metric.Unit == metric.Millis && value >= 1000 {
-		return metric.Brief(value/1000) + " s"
+	case g.Metric.Unit == metric.Millis:
+		return metric.Duration(value)
 	}
 	return metric.Brief(value) + " " + string(g.Metric.Unit)
 }

@@ -92,7 +92,7 @@ func (k *climb) untried(n int) string {
 	case k.option != "request-rate" && k.load[n]-k.load[n-1] <= 1:
 		return "" // no load lies between two consecutive integers
 	}
-	return "no load between " + loadRange(k.option, metric.Brief(k.load[n-1]), metric.Brief(k.load[n])) + " was tried"
+	return "no load between " + loadRange(k.option, metric.Setting(k.load[n-1]), metric.Setting(k.load[n])) + " was tried"
 }
 
 // unusableAbove reports whether there is a level that supports no conclusion with more load than level i.

@@ -53,7 +53,7 @@ func (k *climb) at(i int) *metric.Summary { return &k.levels[k.places[i]].Summar
 func (k *climb) words(i int) string { return inSentence(k.name(i)) }
 
 // name returns the name of the load of level i.
-func (k *climb) name(i int) string { return loadOf(k.option, metric.Brief(k.load[i])) }
+func (k *climb) name(i int) string { return loadOf(k.option, metric.Setting(k.load[i])) }
 
 // loadAt returns level i and its throughput.
 func (k *climb) loadAt(i int) *Load {
@@ -275,7 +275,7 @@ func (k *climb) beyond(i int, before string) string {
 	s := k.at(i)
 	var words []string
 	if all := s.Ended(); s.Failed*100 > all {
-		words = append(words, fmt.Sprintf("%.0f %% of the requests fail", 100*float64(s.Failed)/float64(all)))
+		words = append(words, metric.Percent(float64(s.Failed)/float64(all))+" of the requests fail")
 	}
 	if s.Where != nil && waits[s.Where.Bottleneck] != "" {
 		words = append(words, waits[s.Where.Bottleneck])

@@ -185,9 +185,9 @@ func (d difference) words(several bool) string {
 	delta, base := d.row.Deltas[d.side], d.row.Values[0]
 	change := func(v float64) string {
 		if delta.Share == nil || d.row.Unit == "%" {
-			return signedBrief(v)
+			return metric.Signed(v)
 		}
-		return signedBrief(100 * v / math.Abs(*base))
+		return metric.Signed(100 * v / math.Abs(*base))
 	}
 	unit := " %"
 	switch {
@@ -208,14 +208,6 @@ func (d difference) words(several bool) string {
 		text += " at " + inSentence(d.level)
 	}
 	return text
-}
-
-// signedBrief formats a number with its sign.
-func signedBrief(v float64) string {
-	if v < 0 {
-		return "-" + metric.Brief(-v)
-	}
-	return "+" + metric.Brief(v)
 }
 
 // plural counts things. The plural form has an s, unless another form is given.

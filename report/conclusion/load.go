@@ -11,7 +11,7 @@ import (
 // of 200".
 func LoadOf(levels []outcome.Level) string {
 	if places, option, load := outcome.Ladder(levels); len(places) > 1 && len(places) == len(levels) {
-		return loadOf(option, metric.Brief(load[0])+" to "+metric.Brief(load[len(load)-1]))
+		return loadOf(option, metric.Setting(load[0])+" to "+metric.Setting(load[len(load)-1]))
 	}
 	var names []string
 	for i := range levels {
@@ -30,7 +30,7 @@ func LoadOf(levels []outcome.Level) string {
 func settingOf(l *outcome.Level) string {
 	var words []string
 	if l.Rate > 0 {
-		words = append(words, loadOf("request-rate", metric.Brief(l.Rate)))
+		words = append(words, loadOf("request-rate", metric.Setting(l.Rate)))
 	}
 	if l.Concurrency > 0 {
 		words = append(words, loadOf("max-concurrency", metric.Integer(l.Concurrency)))

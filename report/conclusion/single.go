@@ -85,7 +85,7 @@ func standing(s *metric.Summary) []string {
 	case metric.Missed:
 		b := goalBreak(s)
 		if b.Metric == failureMetric {
-			return []string{fmt.Sprintf("Misses %s: %.3g %% of the requests failed.", goal, 100*b.Value)}
+			return []string{fmt.Sprintf("Misses %s: %s of the requests failed.", goal, metric.Percent(b.Value))}
 		}
 		return []string{fmt.Sprintf("Misses %s: %s %s is %s.", goal, strings.ToUpper(b.Metric), b.Statistic, inUnit(b.Value, b.Unit))}
 	}
@@ -103,7 +103,7 @@ func keepsUp(levels []outcome.Level, one int) bool {
 func configured(s *metric.Summary) string {
 	switch c := &s.Config; {
 	case c.RequestRate > 0:
-		return loadOf("request-rate", metric.Brief(c.RequestRate))
+		return loadOf("request-rate", metric.Setting(c.RequestRate))
 	case c.MaxConcurrency > 0:
 		return loadOf("max-concurrency", metric.Integer(c.MaxConcurrency))
 	}

@@ -67,7 +67,7 @@ func Shared() (style, script []byte, err error) {
 		return nil, nil, err
 	}
 	script = []byte("'use strict';\n")
-	for _, name := range []string{"base", "draw", "figure"} {
+	for _, name := range []string{"base", "numbers", "draw", "figure"} {
 		text, err := assets.ReadFile("assets/" + name + ".js")
 		if err != nil {
 			return nil, nil, err

@@ -21,7 +21,7 @@ import (
 var assets embed.FS
 
 // scripts are the parts of the page's script, in order.
-var scripts = []string{"base", "state", "draw", "figure", "header", "goals", "hero", "slo", "sweep", "dist", "time", "timeline", "view", "pinned", "where", "parts", "behind", "main"}
+var scripts = []string{"base", "state", "numbers", "draw", "figure", "header", "goals", "hero", "slo", "sweep", "dist", "time", "timeline", "view", "pinned", "where", "parts", "behind", "main"}
 
 // MostBytes is the maximum size of a page.
 const MostBytes = 5_000_000

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tacho-bench/tacho/internal/live"
 	"github.com/tacho-bench/tacho/internal/termtext"
+	"github.com/tacho-bench/tacho/metric"
 )
 
 // A figure is a row of numbers with their history.
@@ -30,13 +31,13 @@ func (f *frame) figures() {
 	points = points[max(0, len(points)-room):]
 	points = stretched(points, min(room/max(len(points), 1), widestPoint))
 	for _, row := range []figure{
-		{"Tokens", number(now.TokensPerS) + " /s", func(p *live.Point) float64 { return p.TokensPerS }, number},
+		{"Tokens", metric.Brief(now.TokensPerS) + " /s", func(p *live.Point) float64 { return p.TokensPerS }, metric.Brief},
 		{"In flight", integer(s.Totals.InFlight()), func(p *live.Point) float64 { return float64(p.InFlight) }, whole},
 		{"TTFT", spread(&now.TTFT), p99(func(p *live.Point) *live.Figure { return &p.TTFT }), inMillis},
 		{"TPOT", spread(&now.TPOT), p99(func(p *live.Point) *live.Figure { return &p.TPOT }), inMillis},
 		{"ITL", spread(&now.ITL), p99(func(p *live.Point) *live.Figure { return &p.ITL }), inMillis},
 		{"E2EL", spread(&now.E2EL), p99(func(p *live.Point) *live.Figure { return &p.E2EL }), inMillis},
-		{"Failed", failedWords(&s.Totals), func(p *live.Point) float64 { return p.FailedPerS }, func(v float64) string { return number(v) + " /s" }},
+		{"Failed", failedWords(&s.Totals), func(p *live.Point) float64 { return p.FailedPerS }, func(v float64) string { return metric.Brief(v) + " /s" }},
 		{"Server", queues(now.Server), queueOf, func(v float64) string { return queueWords(v, now.Server) }},
 	} {
 		f.row(&row, points)
@@ -61,9 +62,9 @@ func stretched(points []live.Point, times int) (out []live.Point) {
 // requests shows the rates and the totals of requests.
 func (f *frame) requests() {
 	s, now := f.at, &f.at.Now
-	rates := "sent " + number(now.SentPerS) + "/s, served " + number(now.ServedPerS) + "/s"
+	rates := "sent " + metric.Brief(now.SentPerS) + "/s, served " + metric.Brief(now.ServedPerS) + "/s"
 	if s.Level.Rate > 0 {
-		rates = "target " + number(s.Level.Rate) + "/s, " + rates
+		rates = "target " + metric.Setting(s.Level.Rate) + "/s, " + rates
 	}
 	done := integer(s.Totals.Finished) + " done"
 	if s.Level.Sessions > 0 {
@@ -81,7 +82,7 @@ func failedWords(t *live.Totals) string {
 	if t.Failed == 0 || t.Finished == 0 {
 		return integer(t.Failed)
 	}
-	return fmt.Sprintf("%s, %s %%", integer(t.Failed), number(100*float64(t.Failed)/float64(t.Finished)))
+	return integer(t.Failed) + ", " + metric.Percent(float64(t.Failed)/float64(t.Finished))
 }
 
 // queueOf returns the requests queued in the server, or the running ones if the queue is
@@ -163,7 +164,7 @@ func (f *frame) axis(points []live.Point) {
 	if s := f.at.Now.Server; s != nil {
 		age, style := "", termtext.Dim
 		if s.AgeS != nil {
-			age = "read " + number(*s.AgeS) + " s ago"
+			age = "read " + metric.Brief(*s.AgeS) + " s ago"
 			if *s.AgeS >= staleS {
 				style = termtext.Yellow
 			}

@@ -7,13 +7,14 @@ import (
 
 	"github.com/tacho-bench/tacho/internal/live"
 	"github.com/tacho-bench/tacho/internal/termtext"
+	"github.com/tacho-bench/tacho/metric"
 )
 
 // verdict shows the verdict so far with its reasons, which take at most n lines.
 func (f *frame) verdict(n int) {
 	from := len(f.lines)
 	v := &f.at.Verdict
-	f.put(f.line().Add(termtext.Plain, "Verdict").To(names).Add(severityStyle(v.Severity), soFar(v.Severity)))
+	f.put(f.line().Add(termtext.Plain, "Verdict").To(names).Add(severityStyle(v.Severity), soFar(f.at)))
 	f.texts(f.reasons(), n)
 	f.fill(from + 1 + n)
 	f.blank()
@@ -160,8 +161,8 @@ type column struct {
 }
 
 var levelColumns = []column{
-	{"req/s", 7, func(p *live.Past) string { return number(p.RequestsPerS) }},
-	{"tok/s", 8, func(p *live.Past) string { return number(p.TokensPerS) }},
+	{"req/s", 7, func(p *live.Past) string { return metric.Brief(p.RequestsPerS) }},
+	{"tok/s", 8, func(p *live.Past) string { return metric.Brief(p.TokensPerS) }},
 	{"TTFT p99", 9, func(p *live.Past) string { return millis(p.TTFTP99) }},
 	{"TPOT p99", 9, func(p *live.Past) string { return millis(p.TPOTP99) }},
 	{"E2EL p99", 9, func(p *live.Past) string { return millis(p.E2ELP99) }},

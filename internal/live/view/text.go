@@ -3,7 +3,6 @@ package view
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +19,7 @@ func loadWords(l *live.Level) string {
 	}
 	var words []string
 	if l.Rate > 0 {
-		words = append(words, number(l.Rate)+" requests/s")
+		words = append(words, metric.Setting(l.Rate)+" requests/s")
 	}
 	if l.Concurrency > 0 {
 		words = append(words, fmt.Sprintf("concurrency %d", l.Concurrency))
@@ -57,14 +56,18 @@ func rowName(l *live.Level) string {
 
 // soFar describes the verdict on a running level. A running level is never VALID,
 // because most rules need its end.
-func soFar(v metric.Severity) string {
-	switch v {
+func soFar(s *live.Snapshot) string {
+	text := string(s.Verdict.Severity) + " so far"
+	switch s.Verdict.Severity {
 	case metric.Valid:
-		return "no problems so far"
+		text = "no problems so far"
 	case metric.Unjudged:
-		return "no request has finished so far"
+		text = "no request has finished so far"
 	}
-	return string(v) + " so far"
+	if s.About.Simulated {
+		text += ", SIMULATED"
+	}
+	return text
 }
 
 func severityStyle(s metric.Severity) termtext.Style {
@@ -117,28 +120,12 @@ func spread(g *live.Figure) string {
 	return "p50 " + millis(g.P50) + " p99 " + millis(g.P99)
 }
 
-// millis formats a time with three significant digits in ms or s.
+// millis formats a time that may be unknown.
 func millis(v *float64) string {
-	switch {
-	case v == nil:
+	if v == nil {
 		return "-"
-	case *v >= 1000:
-		return number(*v/1000) + " s"
 	}
-	return number(*v) + " ms"
-}
-
-// number formats a number with three significant digits and commas between thousands.
-func number(v float64) string {
-	switch a := math.Abs(v); {
-	case !(a < 1e9):
-		return metric.Brief(v)
-	case a >= 99.95:
-		return integer(int64(math.Round(v)))
-	case a >= 9.995:
-		return strconv.FormatFloat(v, 'f', 1, 64)
-	}
-	return strconv.FormatFloat(v, 'f', 2, 64)
+	return metric.Duration(*v)
 }
 
 // integer formats an integer with commas between thousands.
@@ -181,15 +168,15 @@ func Line(at *live.Snapshot) string {
 		done += " (" + metric.Brief(math.Floor(100**at.Share)) + " %)"
 	}
 	words := []string{done, integer(at.Totals.InFlight()) + " in flight", integer(at.Totals.Failed) + " failed"}
-	rates := "sent " + number(now.SentPerS) + "/s, served " + number(now.ServedPerS) + "/s, " + number(now.TokensPerS) + " tok/s"
+	rates := "sent " + metric.Brief(now.SentPerS) + "/s, served " + metric.Brief(now.ServedPerS) + "/s, " + metric.Brief(now.TokensPerS) + " tok/s"
 	if l.Rate > 0 {
-		rates = "target " + number(l.Rate) + "/s, " + rates
+		rates = "target " + metric.Setting(l.Rate) + "/s, " + rates
 	}
 	words = append(words, rates, "TTFT "+spread(&now.TTFT), "ITL "+spread(&now.ITL))
 	if now.Server != nil {
 		words = append(words, "server "+serverWords(now.Server))
 	}
-	text := head + ": " + strings.Join(append(words, soFar(at.Verdict.Severity)), "; ")
+	text := head + ": " + strings.Join(append(words, soFar(at)), "; ")
 	if len(at.Failures) > 0 {
 		text += "; last failure: " + termtext.Cut(at.Failures[0].Cause+": "+at.Failures[0].Text, 200)
 	}
@@ -203,5 +190,5 @@ func PastLine(p *live.Past) string {
 		name = fmt.Sprintf("Level %d", p.Level.Number)
 	}
 	return fmt.Sprintf("%s finished in %s: %s req/s, %s tok/s, TTFT p99 %s, ITL p99 %s, %d failed; %s",
-		name, clock(p.Seconds), number(p.RequestsPerS), number(p.TokensPerS), millis(p.TTFTP99), millis(p.ITLP99), p.Failed, p.Verdict)
+		name, clock(p.Seconds), metric.Brief(p.RequestsPerS), metric.Brief(p.TokensPerS), millis(p.TTFTP99), millis(p.ITLP99), p.Failed, p.Verdict)
 }

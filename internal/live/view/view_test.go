@@ -2,6 +2,7 @@ package view
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,6 +66,27 @@ func TestLineWaits(t *testing.T) {
 	s.AtS, *s.Share, *s.LeftS = 1, 0.34, 2
 	if line := Line(&s); !strings.HasPrefix(line, "Level 1 of 1, 0:01 elapsed, 0:02 left: 1 done (34 %); 8 in flight") {
 		t.Error(line)
+	}
+}
+
+// The screen and the log say from the start that the server is a simulated engine, and that the level is INVALID so far.
+func TestMarksOfARunningLevel(t *testing.T) {
+	for _, simulated := range []bool{false, true} {
+		for severity, want := range map[metric.Severity]string{
+			metric.Unjudged: "no request has finished so far", metric.Valid: "no problems so far", metric.Degraded: "DEGRADED so far", metric.Invalid: "INVALID so far",
+		} {
+			if simulated {
+				want += ", SIMULATED"
+			}
+			s := live.Snapshot{About: live.About{Simulated: simulated}, Level: live.Level{Number: 1, Of: 9}, Verdict: metric.Verdict{Severity: severity}}
+			screen := Screen{Wide: 80, High: 24}
+			frame := slices.IndexFunc(screen.Frame(&s), func(line string) bool {
+				return strings.HasPrefix(line, " Verdict") && strings.HasSuffix(line, " "+want)
+			})
+			if line := Line(&s); frame < 0 || !strings.HasSuffix(line, "; "+want) {
+				t.Errorf("%s, simulated %t: %q\n%s", severity, simulated, line, strings.Join(screen.Frame(&s), "\n"))
+			}
+		}
 	}
 }
 
@@ -138,11 +160,6 @@ func TestRowName(t *testing.T) {
 }
 
 func TestNumbers(t *testing.T) {
-	for v, want := range map[float64]string{0: "0.00", 1.234: "1.23", 9.999: "10.0", 12.34: "12.3", 99.96: "100", 1234.5: "1,235", 1e6: "1,000,000"} {
-		if got := number(v); got != want {
-			t.Errorf("%v is shown as %s, want %s", v, got, want)
-		}
-	}
 	for v, want := range map[float64]string{0: "0:00", 59.6: "1:00", 61: "1:01", 3600: "1:00:00", 7265: "2:01:05"} {
 		if got := clock(v); got != want {
 			t.Errorf("%v is shown as %s, want %s", v, got, want)

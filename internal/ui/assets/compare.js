@@ -1,6 +1,5 @@
 /* ---------- differences between runs ---------- */
 const WORDS = { '~': 'no significant difference', 'no test': 'not tested' };
-const signed = (v, unit) => (v == null ? '–' : `${v > 0 ? '+' : v < 0 ? '−' : '±'}${num(Math.abs(v))}${unit}`);
 const CARDS = 760; // below this width, each quantity of two runs is a card
 const FOREST = { row: 30, edge: 12, most: 4, least: -2.5 }; // limits of the scale as logarithms of a ratio
 const ratio = (share) => Math.log(Math.max(1 + share, 1e-9));
@@ -20,7 +19,7 @@ function forestScale(levels, w) {
   const x = (share) => Math.max(FOREST.edge, Math.min(w - FOREST.edge, f(ratio(share))));
   return { x, ticks, w };
 }
-const percentTick = (t) => (t ? `${t > 0 ? '+' : '−'}${Math.abs(Math.round(t * 100))} %` : '0 %');
+const percentTick = (t) => (t ? `${signed(Math.round(t * 100))} %` : '0 %');
 const forestGrid = (s, h) => each(s.ticks, (t) => line(s.x(t), 0, s.x(t), h, t ? 'grid-line' : 'zero-line'));
 function forestHead(s) {
   const anchor = (at) => (at < 28 ? 'start' : at > s.w - 28 ? 'end' : 'middle');
@@ -35,14 +34,14 @@ function forestMark(s, row, d) {
 function changeText(row, d) {
   if (!d) return '–';
   const relative = d.share != null && row.unit !== '%', by = relative ? 100 / Math.abs(row.values[0]) : 1, unit = relative ? ' %' : row.unit === '%' ? ' points' : ` ${row.unit}`;
-  return `${signed(d.difference * by, unit)}${d.low == null ? '' : ` <small>[${signed(d.low * by, '')}, ${signed(d.high * by, '')}]</small>`}`;
+  return `${signed(d.difference * by)}${unit}${d.low == null ? '' : ` <small>[${signed(d.low * by)}, ${signed(d.high * by)}]</small>`}`;
 }
 const quantityName = (c, row) => `${c.titles[row.name] || row.name}${row.unit ? ` (${row.unit === 'tok/s' || row.unit === 'req/s' || row.unit === 'ms' || row.unit === '%' ? row.unit : esc(row.unit)})` : ''}`;
 function forestRow(c, s, row) {
   const { sides } = c.comparison, several = sides.length > 2;
   return each(row.values.slice(1), (v, i) => {
     const d = row.deltas[i + 1], verdict = d?.verdict || 'no test';
-    const tip = d ? keyed([[quantityName(c, row), ''], ['difference', signed(d.difference, ` ${row.unit}`)], ...(d.adjusted == null ? [] : [['p, adjusted', num(d.adjusted)]]), ...(d.no_test ? [['not tested', d.no_test]] : [])]) : '';
+    const tip = d ? keyed([[quantityName(c, row), ''], ['difference', `${signed(d.difference)} ${row.unit}`], ...(d.adjusted == null ? [] : [['p, adjusted', num(d.adjusted)]]), ...(d.no_test ? [['not tested', d.no_test]] : [])]) : '';
     return `<tr data-quantity="${esc(row.name)}">${i ? '' : `<th scope="row" rowspan="${row.values.length - 1}">${esc(quantityName(c, row))}</th><td class="value" data-name="${esc(sides[0].name)}" rowspan="${row.values.length - 1}">${num(row.values[0])}</td>`}
       ${several ? `<td class="who">${swatch(ink(`run${(i + 1) % PALETTE}`), breakable(sides[i + 1].name.replace(/ \(PREDICTED\)$/, '')))}</td>` : ''}<td class="value" data-name="${esc(sides[i + 1].name)}">${num(v)}</td><td class="forest" data-tip="${esc(tip)}">${forestMark(s, row, d)}</td>
       <td class="change" data-name="Change" ${d ? `data-delta="${d.difference}"` : ''}>${changeText(row, d)}</td><td class="verdict ${esc(verdict.replace(' ', '-'))}">${esc(WORDS[verdict] || verdict)}</td></tr>`;

@@ -7,7 +7,7 @@ function series() {
   const runs = found().filter((it) => canTick(it) && it.best && it.verdict !== 'INVALID').sort((a, b) => (a.about.began < b.about.began ? -1 : 1));
   return { runs, base: runs.findLast((it) => tagsOf(it).includes(BASELINE)) || runs[0] };
 }
-const changeFrom = (v, base) => (v == null || !base ? '' : `${v < base ? '−' : '+'}${num(Math.abs(v / base - 1) * 100)} %`);
+const changeFrom = (v, base) => (v == null || !base ? '' : `${signed((v / base - 1) * 100)} %`);
 function trendPanel([name, get], { runs, base }, w) {
   const values = runs.map((it) => get(it) ?? null), at = get(base), last = values.at(-1), right = w - 12;
   if (values.filter((v) => v != null).length < 2) return '';

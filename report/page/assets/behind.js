@@ -53,7 +53,7 @@ const BEHIND = [
   ['Server / client metrics, mean, ms', [
     [term('TTFT'), (l) => beside(l, 'ttft', 'ttft_ms'), () => 'The difference is HTTP and the API process, before and after the engine.'],
     [term('TPOT'), (l) => beside(l, 'tpot', 'tpot_ms'), () => 'The difference is the delay between the engine and the API process.'],
-    ['TPOT, client above server', (l) => (apart(l) == null ? '–' : `${apart(l) > 0.005 ? '+' : '±'}${num(Math.abs(apart(l)) * 100)} %`), either((l) => !(apart(l) >= 0.02), 'They agree.', 'the front end adds time to every token')],
+    ['TPOT, client above server', (l) => (apart(l) == null ? '–' : `${signed(apart(l) * 100)} %`), either((l) => !(apart(l) >= 0.02), 'They agree.', 'the front end adds time to every token')],
     [term('E2EL'), (l) => beside(l, 'e2el', 'e2el_ms'), none],
     ['Server queue time, mean ms', (l) => num(server(l)?.queue_ms), none],
     ['Peak requests running / queued', (l) => (server(l) ? `${count(server(l).running?.max)} / ${count(server(l).queued?.max)}` : '–'), none],

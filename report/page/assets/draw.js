@@ -1,18 +1,6 @@
-/* ---------- numbers and colour ---------- */
-function num(x) { // three significant digits, and all digits before the point, like metric.Brief
-  if (x == null || Number.isNaN(x)) return '–';
-  const a = Math.abs(x);
-  if (a === 0) return '0';
-  if (a < 0.01) return '<0.01';
-  if (a >= 99.95) return a < 1e9 ? Math.round(x).toLocaleString('en') : x.toPrecision(3);
-  return x.toFixed(a >= 9.995 ? 1 : 2);
-}
-const tick = (x) => (+x.toPrecision(6)).toLocaleString('en', { maximumFractionDigits: 6 });
+/* ---------- marks on axes, and colour ---------- */
 const short = (x) => (Math.abs(x) >= 1e6 ? `${tick(x / 1e6)}M` : Math.abs(x) >= 1e4 ? `${tick(x / 1e3)}k` : tick(x)); // on an axis
-const count = (x) => (x == null ? '–' : x.toLocaleString('en'));
-const time = (ms) => (ms == null ? '–' : Math.abs(ms) >= 999.5 ? `${num(ms / 1000)} s` : `${num(ms)} ms`);
-const about = (ms) => `≈ ${time(+ms.toPrecision(2)).replace(/\.0+(?= )|(\.[1-9])0(?= )/, '$1')}`; // gaps in the timeline are accurate to 17 %
-const percent = (share) => (share == null ? '–' : `${num(share * 100)} %`);
+const about = (ms) => `≈ ${time(+ms.toPrecision(2))}`; // gaps in the timeline are accurate to 17 %
 
 let inks = new Map();
 const probe = document.body.appendChild(document.createElement('i'));

@@ -31,7 +31,7 @@ function steadyWindow(l) { // the steady window and its throughput, or why there
 /* The comparison in words, with the verdicts of tacho compare: an insignificant difference counts as none. */
 const CHANGES = { request_throughput: ['requests/s served', 'as many', 'fewer'], ...Object.fromEntries(LATENCIES.map((k) => [`${k}.mean`, [`mean ${k.toUpperCase()}`, 'as long', 'shorter']])) };
 function inChange({ name, times, verdict }) {
-  const [what, more, less] = CHANGES[name], by = num(Math.max(times, 1 / times)) === '1.00' ? 'the same within 0.5 %' : times > 1 ? `${num(times)} × ${more}` : `${num(1 / times)} × ${less}`;
+  const [what, more, less] = CHANGES[name], by = num(Math.max(times, 1 / times)) === '1' ? 'the same within 0.5 %' : times > 1 ? `${num(times)} × ${more}` : `${num(1 / times)} × ${less}`;
   return `${what} ${verdict === '~' ? 'without a significant difference' : verdict === 'no test' ? `${by} (not tested)` : `<b>${by}</b>`}`;
 }
 function against(l, o) {

@@ -29,7 +29,7 @@ function pinNext(step) { // in the order of the rows that are shown
 function pinnedPanel() {
   if (pinned?.missing) return `<div class="pinned">Request <code>${esc(pinned.missing)}</code> is not on this page${RUNS.some((r) => r.levels.some((l) => l.p?.every > 1)) ? ', which shows a sample of the requests' : ''}.</div>`;
   if (!pinned || pinned.l !== timelineLevel()) return '';
-  const { l, q } = pinned, d = l.p.details, at = (ms) => (ms == null ? '–' : `${tick(+ms.toFixed(2))} ms`);
+  const { l, q } = pinned, d = l.p.details, at = time;
   const facts = [['Sent', at(q.sent)], ['Due', at(q.due)], ['First byte', at(q.head)], ['First token', at(q.first)], ['Last token', q.first == null ? '–' : at(q.last)], ['End', at(q.end)],
     ['TTFT', q.first == null ? '–' : time(q.first - q.sent)], ['TPOT', q.output > 1 && q.first != null ? time((q.last - q.first) / (q.output - 1)) : '–'], ['E2EL', time(q.end - q.sent)], ['Longest gap', q.events > 1 ? about(longestGap(q)) : '–'],
     ['Input tokens', count(q.input)], ['Output tokens', count(q.output)], ['In flight when sent', `${l.p.every === 1 ? '' : '≈ '}${count(q.ahead)}`], ...(q.kind >= 0 ? [['Class', d.classes[q.kind] || 'no label']] : [])];
