@@ -66,9 +66,9 @@ func (s *splitter) server(first, stream float64, t *serverAccount) {
 	if t.work != nil && (t.prefill == nil || t.decode == nil) {
 		whole = []reportable{queue, {t.work, []Component{Prefill, Decode}}}
 	}
-	told := t.total != nil && !slices.ContainsFunc(whole, func(x reportable) bool { return x.ms == nil })
+	known := t.total != nil && !slices.ContainsFunc(whole, func(x reportable) bool { return x.ms == nil })
 	switch {
-	case t.total != nil && (told || t.toFirst == nil):
+	case t.total != nil && (known || t.toFirst == nil):
 		s.inside(*t.total, t, whole, FrontEnd)
 		s.add(first+stream-*t.total, restOf(t.source), FrontEnd, Network)
 	case t.total != nil:

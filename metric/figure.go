@@ -59,7 +59,7 @@ var levelFigures = []*Figure{
 		"prompt_cached_share", "Prompt Tokens from Cache (share)", Share,
 		"prompt tokens from the server's cache / prompt tokens, by the answers or otherwise by the metrics page",
 		func(s *Summary) *float64 {
-			if share, told := foundShare(s); told {
+			if share, known := foundShare(s); known {
 				return &share
 			}
 			return nil

@@ -118,20 +118,20 @@ func foundShare(s *Summary) (float64, bool) {
 	if s.Cache.Cached > 0 {
 		return ratio(s.Cache.Cached, s.Cache.Prompt)
 	}
-	share, told := 0.0, false
+	share, known := 0.0, false
 	for _, in := range s.Instruments {
 		if in.PrefixHitShare != nil && !s.Cache.Turns && (in.Preemptions == nil || *in.Preemptions == 0) {
-			share, told = max(share, *in.PrefixHitShare), true
+			share, known = max(share, *in.PrefixHitShare), true
 		}
 	}
-	return share, told
+	return share, known
 }
 
 // surplusFound returns the share found in the cache beyond the prefixes that prompts share with each
 // other and the chat template.
 func surplusFound(s *Summary) (float64, bool) {
-	found, told := foundShare(s)
-	if !told || s.Config.SharedShare == nil {
+	found, known := foundShare(s)
+	if !known || s.Config.SharedShare == nil {
 		return 0, false
 	}
 	frame, _ := ratio(max(s.Tokens.Prompt.Served-s.Tokens.Prompt.Asked, 0), s.Tokens.Prompt.Served)

@@ -181,7 +181,7 @@ func (p *part) dist(i int, m *Metric, percentiles []float64, all series, in bala
 	return d
 }
 
-func (d *Dist) fill(digest *stat.Digest, values stat.Distribution, asked []float64) {
+func (d *Dist) fill(digest *stat.Digest, values stat.Distribution, percentiles []float64) {
 	if d.N = digest.N(); d.N == 0 {
 		return
 	}
@@ -189,7 +189,7 @@ func (d *Dist) fill(digest *stat.Digest, values stat.Distribution, asked []float
 	if !digest.Exact() {
 		d.Stats.Error = stat.SketchError
 	}
-	for _, p := range slices.Concat(asked, alwaysShown) {
+	for _, p := range slices.Concat(percentiles, alwaysShown) {
 		if !slices.ContainsFunc(d.Stats.Percentiles, func(v Percentile) bool { return v.P == p }) {
 			d.Stats.Percentiles = append(d.Stats.Percentiles, Percentile{P: p, Value: values.Quantile(p / 100)})
 		}

@@ -91,7 +91,7 @@ func Repeated(runs []*Summary) *Repeats {
 // spreadOf returns nil if fewer than two runs have the figure.
 func spreadOf(runs []*Summary, of func(*Summary) (float64, *Interval, bool)) *Spread {
 	var values []float64
-	within, told := 0.0, 0
+	within, counted := 0.0, 0
 	for _, s := range runs {
 		value, in, ok := of(s)
 		if !ok {
@@ -100,7 +100,7 @@ func spreadOf(runs []*Summary, of func(*Summary) (float64, *Interval, bool)) *Sp
 		values = append(values, value)
 		if in != nil && in.Low != nil {
 			half := in.halfWidth(value) / stat.Normal975
-			within, told = within+half*half, told+1
+			within, counted = within+half*half, counted+1
 		}
 	}
 	if len(values) < 2 {
@@ -112,8 +112,8 @@ func spreadOf(runs []*Summary, of func(*Summary) (float64, *Interval, bool)) *Sp
 	half := stat.StudentQuantile(0.95, n-1) * s.Std / math.Sqrt(n)
 	low, high := max(s.Mean-half, 0), s.Mean+half // all figures are times or rates
 	s.Interval = Interval{Low: &low, High: &high, Effective: n}
-	if told > 0 {
-		deviation := math.Sqrt(within / float64(told))
+	if counted > 0 {
+		deviation := math.Sqrt(within / float64(counted))
 		s.Within, s.Larger = &deviation, Within
 		if s.Std > deviation*math.Sqrt(stat.VarianceRatio95(len(values)-1)) {
 			s.Larger = Between

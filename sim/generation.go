@@ -173,8 +173,8 @@ func (p *prompt) addData(data []byte, n int) {
 
 // modelName returns the model name for an answer: the requested name, if any. A
 // name must not contain a template hole.
-func (s *Server) modelName(asked string) string {
-	return strings.ReplaceAll(cmp.Or(asked, s.opt.Model), textHole, "")
+func (s *Server) modelName(requested string) string {
+	return strings.ReplaceAll(cmp.Or(requested, s.opt.Model), textHole, "")
 }
 
 // params are the generation parameters of a request.

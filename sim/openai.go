@@ -212,8 +212,8 @@ func readChat(in *incoming) (*generation, error) {
 
 // clampLogprobs limits the number of log probabilities, for servers that do not
 // validate it.
-func clampLogprobs(asked int) *int {
-	n := min(max(asked, 0), mostLogprobs)
+func clampLogprobs(requested int) *int {
+	n := min(max(requested, 0), mostLogprobs)
 	return &n
 }
 

@@ -147,11 +147,11 @@ func (w *rerankWorkload) documents(i uint64) int {
 
 // Session implements tacho.Source.
 func (w *rerankWorkload) Session(i uint64) (tacho.Session, error) {
-	asked := prefixIndex
+	queryOf := prefixIndex
 	if i >= warmupBase {
-		asked = i // a query that no session of the run uses
+		queryOf = i // a query that no session of the run uses
 	}
-	query, tokens, err := w.words(w.Seed, turnKey(asked, -1), w.query)
+	query, tokens, err := w.words(w.Seed, turnKey(queryOf, -1), w.query)
 	if err != nil {
 		return tacho.Session{}, err
 	}

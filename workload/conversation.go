@@ -125,11 +125,11 @@ type randomConversations struct {
 
 // thread is one sequence of turns in a conversation: the main thread or a sub-agent.
 type thread struct {
-	history []tacho.Message
-	tokens  int   // tokens in history without answers
-	asked   bool  // history contains a question
-	last    int   // turn whose answer comes next; -1 before the first turn
-	after   []int // turns the next turn waits for; nil means the previous turn
+	history     []tacho.Message
+	tokens      int   // tokens in history without answers
+	hasQuestion bool  // history contains a question
+	last        int   // turn whose answer comes next; -1 before the first turn
+	after       []int // turns the next turn waits for; nil means the previous turn
 }
 
 // Session implements tacho.Source.
@@ -231,7 +231,7 @@ const sharedKey = prefixIndex - 1<<50
 // nextFrame returns the number of template tokens around the next question of a thread.
 func (w *randomConversations) nextFrame(t *thread) int {
 	switch {
-	case !t.asked:
+	case !t.hasQuestion:
 		return w.template.alone
 	case t.last >= 0:
 		return w.template.further
@@ -277,7 +277,7 @@ func (w *randomConversations) turn(s *tacho.Session, t *thread, k int, rng *rand
 		turn.After = []int{t.last}
 	}
 	s.Turns = append(s.Turns, turn)
-	t.asked, t.last, t.after = true, at, nil
+	t.hasQuestion, t.last, t.after = true, at, nil
 	return nil
 }
 

@@ -85,9 +85,9 @@ func NamedFiles(name, categories string) []string {
 }
 
 // outputOf returns the requested output length, or the default of the dataset.
-func (s *namedSet) outputOf(asked Length) Length {
-	if n, constant := asked.Constant(); !constant || n != 0 {
-		return asked
+func (s *namedSet) outputOf(given Length) Length {
+	if n, constant := given.Constant(); !constant || n != 0 {
+		return given
 	}
 	return Fixed(s.output)
 }

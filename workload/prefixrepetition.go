@@ -34,7 +34,7 @@ func newPrefixRepetition(ctx context.Context, o Options) (Workload, error) {
 	if o.Prefix+o.Input.minimum() < 1 && !varies(o.Input) {
 		return nil, fmt.Errorf("prefix_repetition: prompts of %d tokens are too short; at least 1 is needed (--prefix-repetition-prefix-len, --prefix-repetition-suffix-len)", o.Prefix+o.Input.minimum())
 	}
-	asked := o.Count
+	planned := o.Count
 	o.Count = each * prefixes
 	w, err := newDrawn(ctx, "prefix_repetition", o)
 	if err != nil {
@@ -49,10 +49,10 @@ func newPrefixRepetition(ctx context.Context, o Options) (Workload, error) {
 	if err := w.prepare(); err != nil {
 		return nil, err
 	}
-	if o.Count == asked {
+	if o.Count == planned {
 		return w, nil
 	}
-	return withNote{w, fmt.Sprintf("%d of %d prompts were dropped because %d prefixes get %d each; set --num-prompts to a multiple of the prefixes", asked-o.Count, asked, prefixes, each)}, nil
+	return withNote{w, fmt.Sprintf("%d of %d prompts were dropped because %d prefixes get %d each; set --num-prompts to a multiple of the prefixes", planned-o.Count, planned, prefixes, each)}, nil
 }
 
 // withNote adds a note to a workload.

@@ -164,19 +164,19 @@ func newBenchRun(env *Env, p *plan.Plan, seed *uint64) (*benchRun, error) {
 	}
 	env.tune()
 	b := &benchRun{env: env, progress: newProgress(env, p)}
-	around := run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Dial: env.dial(), Server: env.Server, Random: *cmp.Or(seed, new(randomSeed())), Tokenizers: tokenizers(env)}
-	around.Replay = func(name string) (*run.Replay, error) { return openReplay(env, name) }
-	around.Observer, around.Hold, around.Watch = b, b.progress.Hold, b.progress.On()
-	around.Serve = func(p *plan.Plan, seed uint64) (func(), error) { return startSim(env, p, seed) }
+	runEnv := run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Dial: env.dial(), Server: env.Server, Random: *cmp.Or(seed, new(randomSeed())), Tokenizers: tokenizers(env)}
+	runEnv.Replay = func(name string) (*run.Replay, error) { return openReplay(env, name) }
+	runEnv.Observer, runEnv.Hold, runEnv.Watch = b, b.progress.Hold, b.progress.On()
+	runEnv.Serve = func(p *plan.Plan, seed uint64) (func(), error) { return startSim(env, p, seed) }
 	o := bench.Options{Args: env.Args, Print: env.print, Listen: env.listen, Client: env.client, Getenv: env.Getenv}
 	if p.Agents > 0 {
 		b.agents = &agents{env: env, plan: &p.Machines, runs: p.RunsDir, say: b.Message, name: nuid.Next()}
 		for _, server := range p.BaseURLs() {
 			b.agents.to += " --allow-target " + redact.URL(server)
 		}
-		around.Agents, o.Cluster = b.agents, b.agents.name
+		runEnv.Agents, o.Cluster = b.agents, b.agents.name
 	}
-	o.Env = around
+	o.Env = runEnv
 	if b.bench, err = bench.New(p, o); err != nil {
 		b.progress.Stop()
 		return nil, err
@@ -188,12 +188,12 @@ func newBenchRun(env *Env, p *plan.Plan, seed *uint64) (*benchRun, error) {
 func (b *benchRun) opened(ctx context.Context) error {
 	r := b.bench.Runner
 	b.progress.Control(r)
-	whom := strings.Join(r.Plan.ShownURLs(), ", ")
+	server := strings.Join(r.Plan.ShownURLs(), ", ")
 	if r.Plan.Virtual {
-		whom = "simulated engine " + strings.Join(r.Asked.Values("sim"), ", ")
+		server = "simulated engine " + strings.Join(r.Asked.Values("sim"), ", ")
 	}
-	b.progress.State.Describe(live.About{Server: whom, Model: r.Target.ModelID, Dataset: r.Plan.DatasetName, Simulated: r.Target.Simulated && !r.Plan.Virtual})
-	b.Message(fmt.Sprintf("%s, model %s, dataset %s, token counts by %s", whom, r.Target.ModelID, r.Plan.DatasetName, r.Counter().Name()))
+	b.progress.State.Describe(live.About{Server: server, Model: r.Target.ModelID, Dataset: r.Plan.DatasetName, Simulated: r.Target.Simulated && !r.Plan.Virtual})
+	b.Message(fmt.Sprintf("%s, model %s, dataset %s, token counts by %s", server, r.Target.ModelID, r.Plan.DatasetName, r.Counter().Name()))
 	return b.bench.Publish(ctx)
 }
 

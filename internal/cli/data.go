@@ -141,9 +141,9 @@ type dataPrinter struct{ out io.Writer }
 func (p dataPrinter) line(format string, a ...any) { _, _ = fmt.Fprintf(p.out, format+"\n", a...) }
 
 // definition prints the definition of a named workload.
-func (p dataPrinter) definition(asked *plan.Plan) {
+func (p dataPrinter) definition(given *plan.Plan) {
 	for _, w := range plan.NamedWorkloads {
-		if w.Name != asked.Workload {
+		if w.Name != given.Workload {
 			continue
 		}
 		p.line("workload %s: %s", w.Name, w.About)
@@ -160,9 +160,9 @@ func (p dataPrinter) definition(asked *plan.Plan) {
 	}
 }
 
-func (p dataPrinter) survey(asked *plan.Plan, s *workload.Survey, counter token.Counter) {
-	name := asked.DatasetName
-	if len(asked.Mix) > 0 {
+func (p dataPrinter) survey(given *plan.Plan, s *workload.Survey, counter token.Counter) {
+	name := given.DatasetName
+	if len(given.Mix) > 0 {
 		name = "mix"
 	}
 	by := counter.Name()

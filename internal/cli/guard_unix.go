@@ -19,7 +19,7 @@ func detach(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: tru
 // grace. It reports whether all have ended. On Linux, processes that left the group become children of this process when
 // their parents end; on other systems they keep running.
 func stopProcesses(cmd *exec.Cmd, exited <-chan struct{}, grace time.Duration) bool {
-	asked := map[int]bool{}
+	signaled := map[int]bool{}
 	const killing = time.Second // a process may start another one while it is being killed
 	for start := time.Now(); time.Since(start) < grace+killing; time.Sleep(20 * time.Millisecond) {
 		for _, process := range append(children(), -cmd.Process.Pid) {
@@ -28,10 +28,10 @@ func stopProcesses(cmd *exec.Cmd, exited <-chan struct{}, grace time.Duration) b
 			case group == cmd.Process.Pid: // gets the signal of the group
 			case time.Since(start) >= grace:
 				_ = syscall.Kill(process, syscall.SIGKILL) // it may have ended
-			case !asked[process]:
+			case !signaled[process]:
 				_ = syscall.Kill(process, syscall.SIGTERM) // it may have ended
 			}
-			asked[process] = true
+			signaled[process] = true
 		}
 		select {
 		case <-exited: // from here on, all children are adopted

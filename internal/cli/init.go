@@ -109,16 +109,16 @@ func (a *serverAbout) String() string {
 
 // askServer detects the server of a plan and sets its properties in the plan.
 func askServer(ctx context.Context, env *Env, p *plan.Plan) (*serverAbout, error) {
-	asked := *p
-	if !asked.Given("backend") {
-		asked.Backend = backend.Auto
+	trial := *p
+	if !trial.Given("backend") {
+		trial.Backend = backend.Auto
 	}
-	asked.SkipTokenizer, asked.NoTrial = true, true
-	key, from, err := apiKey(env, &asked)
+	trial.SkipTokenizer, trial.NoTrial = true, true
+	key, from, err := apiKey(env, &trial)
 	if err != nil {
 		return nil, usage(err)
 	}
-	r, err := run.Open(ctx, asked, run.Env{APIKey: key, KeyFrom: from, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Dial: env.dial()})
+	r, err := run.Open(ctx, trial, run.Env{APIKey: key, KeyFrom: from, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Dial: env.dial()})
 	var bad *run.UsageError
 	var answered *run.AnsweredError
 	switch {

@@ -144,7 +144,7 @@ var whatIsSent = []string{"Request", "Workload", "Dataset", "Conversations", "Tr
 // otherwise a search for the limit.
 func (b *benchRun) next() string {
 	p := &b.bench.Runner.Asked
-	whom := "--base-url " + strings.Join(p.ShownURLs(), " ")
+	target := "--base-url " + strings.Join(p.ShownURLs(), " ")
 	if b.settings > 0 {
 		return "start the best setting and find its maximum load: tacho find --base-url http://HOST:PORT" + b.same(whatIsSent...) + b.slo()
 	}
@@ -155,16 +155,16 @@ func (b *benchRun) next() string {
 		return "fix the cause and repeat the run: tacho bench --plan " + b.bench.Keep.Dir()
 	}
 	if p.Virtual {
-		whom = "--virtual --sim " + strings.Join(p.Values("sim"), ",")
+		target = "--virtual --sim " + strings.Join(p.Values("sim"), ",")
 	} else if p.Sim != "" {
 		return "measure your server: tacho bench --base-url http://HOST:PORT" + b.same(append(whatIsSent, "Load")...) + limitsOf(p)
 	}
-	whom += b.same(append(whatIsSent, "Server", "Agents", "Prediction")...)
+	target += b.same(append(whatIsSent, "Server", "Agents", "Prediction")...)
 	if b.short() {
 		return fmt.Sprintf("run longer, because a p99 needs %d requests: tacho bench %s%s%s --num-prompts %d", enoughRequests,
-			whom, b.sameBut([]string{"num-prompts", "max-seconds", "sweep-num-prompts-factor"}, "Load"), limitsOf(p), enoughRequests)
+			target, b.sameBut([]string{"num-prompts", "max-seconds", "sweep-num-prompts-factor"}, "Load"), limitsOf(p), enoughRequests)
 	}
-	return "find the highest load that keeps an SLO: tacho find " + whom + b.slo()
+	return "find the highest load that keeps an SLO: tacho find " + target + b.slo()
 }
 
 // enoughRequests is the smallest number of requests with a p99.

@@ -210,12 +210,12 @@ func (c *Coordinator) startAll(ctx context.Context, l *levelRun) {
 
 // startShare starts a share at the epoch of the level, which may be in the past.
 func (c *Coordinator) startShare(ctx context.Context, l *levelRun, s *share) {
-	now, heard := c.sendUntilHeard(ctx, s.member, command{Kind: cmdStart, Attempt: l.attempt, Share: s.id, Start: l.epoch.Add(s.Offset).UnixNano()})
-	s.rejected.Store(heard && now.Refused != "")
+	now, answered := c.sendUntilAnswered(ctx, s.member, command{Kind: cmdStart, Attempt: l.attempt, Share: s.id, Start: l.epoch.Add(s.Offset).UnixNano()})
+	s.rejected.Store(answered && now.Refused != "")
 }
 
 // sendUntilHeard repeats a command until the agent answers, or is lost or stopped.
-func (c *Coordinator) sendUntilHeard(ctx context.Context, m *member, o command) (now status, heard bool) {
+func (c *Coordinator) sendUntilAnswered(ctx context.Context, m *member, o command) (now status, answered bool) {
 	for ctx.Err() == nil && m.silence() < c.Timeout && !m.hasStopped() {
 		again := o
 		if now, err := c.send(ctx, m, &again); err == nil {
@@ -228,7 +228,9 @@ func (c *Coordinator) sendUntilHeard(ctx context.Context, m *member, o command) 
 
 // tellAll sends a command for all shares.
 func (c *Coordinator) tellAll(ctx context.Context, l *levelRun, all []*share, kind string) {
-	each(all, func(s *share) { c.sendUntilHeard(ctx, s.member, command{Kind: kind, Attempt: l.attempt, Share: s.id}) })
+	each(all, func(s *share) {
+		c.sendUntilAnswered(ctx, s.member, command{Kind: kind, Attempt: l.attempt, Share: s.id})
+	})
 }
 
 // collect receives records until every share is complete or lost.

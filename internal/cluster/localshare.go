@@ -167,7 +167,7 @@ func (a *agent) sendShare(ctx context.Context, w *localShare) (*metric.Client, [
 	r.Enough = w.enough.Done()
 	part := run.Share{
 		K: w.command.Part, N: w.command.Parts, Live: &w.live, Start: w.waitForStart, Hold: func(ctx context.Context) error { return w.hold(ctx, &a.contact) },
-		Begin: func(epoch time.Time, fares func() *metric.Client) { w.started.Store(&shareStart{epoch, fares}) },
+		Begin: func(epoch time.Time, health func() *metric.Client) { w.started.Store(&shareStart{epoch, health}) },
 	}
 	if before := w.progress; before != nil {
 		part.Begun, part.Now = before.Partial, before.Elapsed

@@ -34,9 +34,9 @@ func (c *Coordinator) handOver(ctx context.Context, l *levelRun, s *share, done 
 	pieces, err := done.commands()
 	for _, o := range pieces {
 		o.Attempt, o.Share = l.attempt, s.id
-		now, heard := c.sendUntilHeard(ctx, s.member, o)
+		now, answered := c.sendUntilAnswered(ctx, s.member, o)
 		switch {
-		case !heard:
+		case !answered:
 			return errors.New("the agent did not receive the progress of the share")
 		case now.Refused != "":
 			return s.member.refused(now)

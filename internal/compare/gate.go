@@ -159,15 +159,15 @@ func (c *Comparison) Judge(conditions []metric.Condition, unsure bool) []Finding
 	var out []Finding
 	for _, cond := range conditions {
 		for side := 1; side < len(c.Sides); side++ {
-			asked, before := false, len(out)
+			judged, before := false, len(out)
 			for i := range c.Levels {
 				l := &c.Levels[i]
 				f, ok := l.judge(where(l.Name, len(c.Levels)), c.Sides, side, &cond, unsure)
 				if ok {
-					asked, out = true, append(out, f)
+					judged, out = true, append(out, f)
 				}
 			}
-			if !asked {
+			if !judged {
 				out = append(out, unjudged("", &cond, fmt.Sprintf("no level has %s in the first run and in %s", cond.Name, c.Sides[side].Name)))
 			}
 			if len(c.Sides) > 2 { // several sides have the same condition

@@ -144,9 +144,9 @@ func (s *Scraper) Now() (now Gauges) {
 
 // joined combines a value of the sample with the value of other samples.
 func (s *Sample) joined(q Quantity, others *float64, join func(a, b float64) float64) *float64 {
-	v, told := s.Values[q]
+	v, reported := s.Values[q]
 	switch {
-	case !told:
+	case !reported:
 		return others
 	case others == nil:
 		return &v

@@ -96,7 +96,7 @@ type runner struct {
 	inFlight  int       // requests
 	expiry    []expires // requests in flight, in order of their deadlines
 	spare     []*flight // finished flights, for reuse
-	asked     step.Request
+	scratch   step.Request
 	users     int // active sessions of a closed loop
 	noted     int // scheduled turns so far
 	lastID    uint64
@@ -355,7 +355,7 @@ func (r *runner) stepRequest(f *flight) *step.Request {
 	}
 	fill(&p, &q.Input)
 	f.seed = p.Seed
-	out := &r.asked // the receiver copies it
+	out := &r.scratch // the receiver copies it
 	*out = step.Request{ID: f.id, Prompt: p.Tokens, MaxNew: q.MaxTokens, IgnoreEOS: q.IgnoreEOS, Draw: p.Seed, Session: q.Session, Turn: q.Turn, Adapter: q.Model, Priority: r.Priority, Owner: f}
 	if own, has := q.Extra["priority"].(int); has {
 		out.Priority = own

@@ -133,8 +133,8 @@ func (s *Secrets) url(text string) string {
 }
 
 func (s *Secrets) query(text string) string {
-	path, query, asked := strings.Cut(text, "?")
-	if !asked {
+	path, query, hasQuery := strings.Cut(text, "?")
+	if !hasQuery {
 		return text
 	}
 	pairs := strings.Split(query, "&")

@@ -29,10 +29,10 @@ var (
 
 // A turn is one request of the stored level.
 type turn struct {
-	number       int
-	at           time.Duration
-	input, asked int
-	exact        bool
+	number           int
+	at               time.Duration
+	input, maxTokens int
+	exact            bool
 }
 
 // New reads the records of a level. If a concurrency limit delayed requests (limited), the send time of a request
@@ -107,7 +107,7 @@ func (s *Sessions) Session(i uint64) (tacho.Session, error) {
 	for _, t := range turns {
 		out.Turns = append(out.Turns, tacho.Turn{
 			At:      t.at - turns[0].at,
-			Request: tacho.Request{Session: i, Turn: t.number, InputTokens: t.input, MaxTokens: t.asked, IgnoreEOS: t.exact},
+			Request: tacho.Request{Session: i, Turn: t.number, InputTokens: t.input, MaxTokens: t.maxTokens, IgnoreEOS: t.exact},
 		})
 	}
 	return out, nil
@@ -183,9 +183,9 @@ func (t turn) check(session uint64, q *tacho.Request) error {
 	if slices.ContainsFunc(q.Input.Messages, func(m tacho.Message) bool { return m.Answer > 0 }) {
 		q = &tacho.Request{InputTokens: t.input, MaxTokens: q.MaxTokens} // its length depends on the answers it quotes
 	}
-	if q.MaxTokens != t.asked || differs(t.input, q.InputTokens) {
+	if q.MaxTokens != t.maxTokens || differs(t.input, q.InputTokens) {
 		return fmt.Errorf("request %d.%d had %d prompt tokens and asked for %d, and now has %d and asks for %d: the data or its options changed",
-			session, t.number, t.input, t.asked, q.InputTokens, q.MaxTokens)
+			session, t.number, t.input, t.maxTokens, q.InputTokens, q.MaxTokens)
 	}
 	return nil
 }

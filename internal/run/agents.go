@@ -130,8 +130,8 @@ type Share struct {
 	Begun []session.Partial         // sessions started by a lost agent
 	Now   time.Duration             // time since the start at which the lost agent was given up
 	Start engine.Start
-	Hold  func(context.Context) error                        // waits while the agent may send nothing; may be nil
-	Begin func(epoch time.Time, fares func() *metric.Client) // called when the clock starts; may be nil
+	Hold  func(context.Context) error                         // waits while the agent may send nothing; may be nil
+	Begin func(epoch time.Time, health func() *metric.Client) // called when the clock starts; may be nil
 	Live  *live.Feed
 }
 

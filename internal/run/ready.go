@@ -82,9 +82,9 @@ func tooShort(f *tacho.Failure) bool {
 
 // wholeAnswer extrapolates the duration of a full answer from a shorter one. It
 // returns 0 if unknown, because the tokens arrived together.
-func wholeAnswer(rec *tacho.Record, asked, whole int) time.Duration {
+func wholeAnswer(rec *tacho.Record, requested, whole int) time.Duration {
 	switch {
-	case asked == whole:
+	case requested == whole:
 		return rec.End - rec.Sent
 	case len(rec.Events) < trialTokens:
 		return 0

@@ -84,9 +84,9 @@ func newJob(p plan.Plan, env Env) (*job, error) {
 		return nil, &UsageError{Err: err}
 	}
 	timeSweep(&p, env.Observer.Message)
-	around := targetEnv(&env)
-	around.Learn(&p)
-	env.Secrets = around.Secrets
+	forTarget := targetEnv(&env)
+	forTarget.Learn(&p)
+	env.Secrets = forTarget.Secrets
 	random := fmt.Sprintf("%08x", uint32(env.Random>>16))
 	p.RequestIDPrefix = strings.ReplaceAll(p.RequestIDPrefix, plan.RandomPlaceholder, random)
 	return &job{Asked: p, Seed: *cmp.Or(p.Seed, &env.Random), env: env}, nil
@@ -151,11 +151,11 @@ func (r *Runner) open(ctx context.Context, l plan.Level) error {
 			return err
 		}
 	}
-	around := targetEnv(&r.env)
+	forTarget := targetEnv(&r.env)
 	if r.env.Watch {
-		around.OnToken = func(n int, first bool, after time.Duration) { r.live.Token(n, first, r.Speed().Stretch(after)) }
+		forTarget.OnToken = func(n int, first bool, after time.Duration) { r.live.Token(n, first, r.Speed().Stretch(after)) }
 	}
-	t, err := target.Open(ctx, p, r.Seed, around)
+	t, err := target.Open(ctx, p, r.Seed, forTarget)
 	if err != nil {
 		r.Close()
 		return err

@@ -250,22 +250,22 @@ func (d *download) chooseConverted(files []string) ([]string, error) {
 
 // oneOf returns the requested name, the only available name, or the first usual
 // name.
-func oneOf(flag, asked string, usual, have []string) (string, error) {
-	if len(have) == 1 && asked == "" {
+func oneOf(flag, wanted string, usual, have []string) (string, error) {
+	if len(have) == 1 && wanted == "" {
 		return have[0], nil
 	}
-	if asked != "" {
-		usual = []string{asked}
+	if wanted != "" {
+		usual = []string{wanted}
 	}
 	for _, name := range usual {
 		if slices.Contains(have, name) {
 			return name, nil
 		}
 	}
-	if asked == "" {
+	if wanted == "" {
 		return "", choiceError{fmt.Errorf("choose one of %s with %s", strings.Join(have, ", "), flag)}
 	}
-	return "", choiceError{fmt.Errorf("%s %s: available are %s", flag, asked, strings.Join(have, ", "))}
+	return "", choiceError{fmt.Errorf("%s %s: available are %s", flag, wanted, strings.Join(have, ", "))}
 }
 
 // preferred returns the files with word in their names, or all files if no name

@@ -147,16 +147,16 @@ func (t *Target) Fits(l plan.Level, work workload.Workload) error {
 // fit returns an error if a prompt is too long for the model. Audio is skipped,
 // because the server lowers the output length itself.
 func (t *Target) fit(i int, q *tacho.Request) error {
-	asked := q.MaxTokens
+	maxTokens := q.MaxTokens
 	if t.Kind.Pools {
-		asked = 0
+		maxTokens = 0
 	}
-	if q.Model != "" || q.Input.Audio != nil || q.InputTokens+asked <= t.limit {
+	if q.Model != "" || q.Input.Audio != nil || q.InputTokens+maxTokens <= t.limit {
 		return nil
 	}
 	return &UsageError{fmt.Errorf(
 		"prompt %d has %d tokens and requests %d more, but the model's context is %d tokens: use shorter prompts or outputs, or start the server with a longer context",
-		i, q.InputTokens, asked, t.limit)}
+		i, q.InputTokens, maxTokens, t.limit)}
 }
 
 // Models returns the names of the models the servers list, or nothing if the

@@ -12,21 +12,21 @@ import (
 // onSuspend calls before when Ctrl-Z suspends the process, and after when it
 // continues. stop ends this.
 func onSuspend(before, after func()) (stop func()) {
-	asked, goes, done := make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(asked, syscall.SIGTSTP)
-	signal.Notify(goes, syscall.SIGCONT)
+	suspended, continued, done := make(chan os.Signal, 1), make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(suspended, syscall.SIGTSTP)
+	signal.Notify(continued, syscall.SIGCONT)
 	go func() {
 		for {
 			select {
-			case <-asked:
+			case <-suspended:
 				before()
 				_ = syscall.Kill(syscall.Getpid(), syscall.SIGSTOP) // SIGSTOP cannot be blocked
-			case <-goes: // SIGSTOP takes a while to take effect
+			case <-continued: // SIGSTOP takes a while to take effect
 				after()
 			case <-done:
 				return
 			}
 		}
 	}()
-	return sync.OnceFunc(func() { signal.Stop(asked); signal.Stop(goes); close(done) })
+	return sync.OnceFunc(func() { signal.Stop(suspended); signal.Stop(continued); close(done) })
 }

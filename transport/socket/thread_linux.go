@@ -119,17 +119,17 @@ func (t *thread) finish(n int) {
 	t.gather(n)
 }
 
-// noteEmpty notes when the sockets were empty. n connections were ready at time asked, or
+// noteEmpty notes when the sockets were empty. n connections were ready at time asOf, or
 // became ready within most.
 //
 //go:nosplit
 //go:norace
-func (t *thread) noteEmpty(n int, asked, most int64) {
+func (t *thread) noteEmpty(n int, asOf, most int64) {
 	switch {
 	case n == 0: // nothing arrived until the timeout
-		store64(&t.empty, asked+most)
+		store64(&t.empty, asOf+most)
 	case n < batch: // epoll reported all ready sockets
-		store64(&t.empty, asked)
+		store64(&t.empty, asOf)
 	}
 }
 
