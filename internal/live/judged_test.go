@@ -143,6 +143,56 @@ func TestLiveReasonsAreTheFinalOnes(t *testing.T) {
 	}
 }
 
+// A queue that grows is named before anything else, and a level is not called free of problems while its
+// first requests are on their way.
+func TestGrowingQueueIsNamed(t *testing.T) {
+	const rate, takes = 40, 2 * time.Second
+	all := paced(400, rate)
+	for i, r := range all {
+		r.End = r.Sent + takes + time.Duration(i)*20*time.Millisecond // the server finishes 22 requests/s
+		if i%10 == 9 {
+			r.Failure = &tacho.Failure{Cause: tacho.Status, Status: 500}
+		}
+	}
+	var state State
+	feed := &Feed{}
+	config := metric.DefaultConfig()
+	config.RequestRate = rate
+	state.Begin(Level{Number: 1, Rate: rate, Sessions: len(all), Config: config})
+	var said []string
+	for at := Period; at <= 10*time.Second; at += Period {
+		for _, r := range all {
+			if r.Sent > at-Period && r.Sent <= at || at == Period && r.Sent <= 0 {
+				feed.Counts.Started.Add(1)
+			}
+			if r.End > at-Period && r.End <= at {
+				feed.Counts.Finished.Add(1)
+				feed.Add(r)
+			}
+		}
+		state.Add(feed.Tick(at))
+		v := state.Snapshot().Verdict
+		first := string(v.Severity)
+		if len(v.Reasons) > 0 {
+			first += " " + v.Reasons[0].Code
+		}
+		if len(said) == 0 || said[len(said)-1] != first {
+			said = append(said, first)
+		}
+		if at == takes && (len(v.Reasons) == 0 || v.Reasons[0].Text != "80 requests are in flight, and the number still rises") {
+			t.Errorf("after %v: %v", at, v)
+		}
+	}
+	if want := []string{"NOT JUDGED too-early", "DEGRADED queue-growth"}; len(said) < 2 || said[0] != want[0] || said[len(said)-1] != want[1] {
+		t.Errorf("the live view says %q, want %q at the beginning and at the end", said, want)
+	}
+	for _, words := range said {
+		if !strings.HasSuffix(words, " too-early") && !strings.HasSuffix(words, " queue-growth") {
+			t.Errorf("something else comes before the growing queue: %q", said)
+		}
+	}
+}
+
 const worst = "INVALID DEGRADED NOTE"
 
 // reasonsOf returns the codes and severities of the reasons, without the rules of needsMore, and without

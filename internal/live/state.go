@@ -2,7 +2,9 @@ package live
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -252,7 +254,7 @@ func (b *State) verdict() metric.Verdict {
 	}
 	s := b.judged.summary(&b.level, b.at)
 	if s.Requests == 0 {
-		return metric.Verdict{Severity: metric.Unjudged}
+		return tooEarly("no request has finished; %d are in flight", b.totals.InFlight())
 	}
 	s.Config.Client = b.client
 	s.LimitBound = b.level.Concurrency > 0 && slices.ContainsFunc(b.flows, func(f flow) bool { return f.sent-f.finished >= int64(b.level.Concurrency) })
@@ -261,8 +263,32 @@ func (b *State) verdict() metric.Verdict {
 	}
 	v := metric.JudgeSoFar(&s)
 	rank := []metric.Severity{metric.Invalid, metric.Degraded, metric.Note}
-	slices.SortStableFunc(v.Reasons, func(a, b metric.Reason) int {
-		return slices.Index(rank, a.Severity) - slices.Index(rank, b.Severity)
-	})
+	weight := func(r metric.Reason) int { // a queue comes before doubts about single figures
+		w := 2 * slices.Index(rank, r.Severity)
+		if r.Code != metric.QueueGrowth {
+			w++
+		}
+		return w
+	}
+	slices.SortStableFunc(v.Reasons, func(a, b metric.Reason) int { return weight(a) - weight(b) })
+	grown := len(v.Reasons) > 0 && v.Reasons[0].Code == metric.QueueGrowth
+	if open := b.totals.InFlight(); b.level.Rate > 0 && open > 0 && !grown && (rising(s.Backlog) || s.Backlog == nil && open > b.totals.Finished) {
+		early := tooEarly("%d requests are in flight, and the number still rises", open)
+		v.Reasons = append(early.Reasons, v.Reasons...)
+		if v.Severity == metric.Valid {
+			v.Severity = early.Severity
+		}
+	}
 	return v
+}
+
+// rising reports whether the number in flight rises by more than a standard deviation of its random variation. The
+// rule on growing queues needs more evidence.
+func rising(b *metric.Backlog) bool {
+	return b != nil && float64(b.Late-b.Early) >= math.Sqrt(float64(b.Due))
+}
+
+// tooEarly is the verdict on a level that cannot be judged yet.
+func tooEarly(format string, open int64) metric.Verdict {
+	return metric.Verdict{Severity: metric.Unjudged, Reasons: []metric.Reason{{Code: "too-early", Severity: metric.Note, Text: fmt.Sprintf(format, open)}}}
 }

@@ -62,7 +62,7 @@ func soFar(s *live.Snapshot) string {
 	case metric.Valid:
 		text = "no problems so far"
 	case metric.Unjudged:
-		text = "no request has finished so far"
+		text = "not judged so far"
 	}
 	if s.About.Simulated {
 		text += ", SIMULATED"

@@ -180,11 +180,11 @@ func (f *frame) progress() {
 		text += ", " + most + clock(*s.LeftS) + " left"
 	}
 	if laterLevels {
+		whole := ", run "
 		if s.Level.Probe {
-			text += ", search " + most + clock(*s.RunLeftS) + " left"
-		} else {
-			text += ", run " + most + clock(*s.RunLeftS) + " left"
+			whole = ", search "
 		}
+		text = strings.TrimSuffix(text, " left") + whole + most + clock(*s.RunLeftS) + " left"
 	}
 	l := f.line()
 	if room := min(f.Wide-2*margin-wide, 100); s.Share != nil && room >= 8 {

@@ -73,7 +73,7 @@ func TestLineWaits(t *testing.T) {
 func TestMarksOfARunningLevel(t *testing.T) {
 	for _, simulated := range []bool{false, true} {
 		for severity, want := range map[metric.Severity]string{
-			metric.Unjudged: "no request has finished so far", metric.Valid: "no problems so far", metric.Degraded: "DEGRADED so far", metric.Invalid: "INVALID so far",
+			metric.Unjudged: "not judged so far", metric.Valid: "no problems so far", metric.Degraded: "DEGRADED so far", metric.Invalid: "INVALID so far",
 		} {
 			if simulated {
 				want += ", SIMULATED"

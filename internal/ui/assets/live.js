@@ -22,7 +22,7 @@ function livePanel([title, lines], points, w, height) {
   return `<figure class="chart">${svg(w, height, axes({ x, y, left: LIVE.left, right, upper: LIVE.upper, lower: height - LIVE.below, xs: x.ticks(w / 80), ys: y.ticks(height / 45), xUnit: 's' })
     + `<text x="0" y="12"><tspan class="strong">${esc(title)}</tspan>${names}</text>${drawn}`)}</figure>`;
 }
-const SO_FAR = { VALID: 'no problems so far', 'NOT JUDGED': 'no request has finished so far' }; // a running level is never VALID
+const SO_FAR = { VALID: 'no problems so far', 'NOT JUDGED': 'not judged so far' }; // a running level is never VALID
 const left = (s) => (s == null ? '–' : s >= 90 ? `${num(s / 60)} min` : `${num(s)} s`);
 /* The load of a level in words. A live level has the flags only as a title. */
 function loadWords(l = {}) {
