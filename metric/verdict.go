@@ -53,6 +53,9 @@ func (r *Reason) doubts(figure string) bool {
 	return len(r.Figures) == 0 || slices.Contains(r.Figures, figure)
 }
 
+// Voids reports whether a figure of a usable level is not usable. Such a figure is marked or left out.
+func (v *Verdict) Voids(figure string) bool { return v.Severity != Invalid && v.Of(figure) == Invalid }
+
 // Of returns the verdict on one figure: a metric ("itl") or a quantity of the level ("request_goodput").
 func (v *Verdict) Of(figure string) Severity {
 	if v.Severity != Valid && v.Severity != Degraded {

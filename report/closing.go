@@ -65,7 +65,8 @@ const mostDoubts = 3
 
 // Doubts returns the reasons not to trust levels, each reason once. The worst
 // come first. Equal severities are in the order of the rules, in which an interrupted
-// run comes before noise. word precedes the names of the levels.
+// run comes before noise. word precedes the numbers of probes; levels have
+// the names of the conclusion.
 func Doubts(word string, levels []outcome.Level) []string {
 	type doubt struct {
 		reason metric.Reason
@@ -81,7 +82,11 @@ func Doubts(word string, levels []outcome.Level) []string {
 			if k < 0 {
 				k, all = len(all), append(all, doubt{reason: r})
 			}
-			all[k].at = append(all[k].at, levels[i].Value)
+			name := levels[i].Value
+			if word == "" && len(levels[i].Flags()) > 0 {
+				name = conclusion.NameOf(&levels[i])
+			}
+			all[k].at = append(all[k].at, name)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b doubt) int {

@@ -32,6 +32,9 @@ func TestConfine(t *testing.T) {
 			t.Skip(err) // Windows without the privilege
 		}
 	}
+	if err := os.Link(in("other"), in("data/hard")); err != nil {
+		t.Skip(err)
+	}
 	places := []Place{{Path: in("data")}, {Path: in("one")}, {Path: in("cache"), Prefix: "models--"}, {Path: in("missing")}}
 	for _, c := range []struct {
 		path string
@@ -41,6 +44,7 @@ func TestConfine(t *testing.T) {
 		{"data/a", ""},
 		{in("data/deep/b"), ""},
 		{in("data/in"), ""},
+		{in("data/hard"), ""}, // a hard link is the file, not a way to it; caches have many
 		{in("data/..."), ""},
 		{in("alias/a"), ""},
 		{in("data/deep/../a"), ""},

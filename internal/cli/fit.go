@@ -150,7 +150,7 @@ func openSets(env *Env, paths []string) ([]predict.Set, error) {
 			}
 			for i := range r.Levels {
 				if why := r.Levels[i].LacksRecords(); why != "" {
-					return nil, fmt.Errorf("%s, level %d: %s", path, r.Levels[i].Index, why)
+					return nil, fmt.Errorf("%s, %s: %s", path, cmp.Or(r.Levels[i].Name, "the only level"), why)
 				}
 			}
 			set, err := predict.ReadLevels(cmp.Or(r.Label, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))), r)

@@ -83,7 +83,7 @@ func lacking(sides []Side) (out []string) {
 			for k := range s.Runs[i].Levels {
 				l := &s.Runs[i].Levels[k]
 				if why := l.LacksRecords(); why != "" {
-					out = append(out, fmt.Sprintf("%s, level %d is %s: %s", s.Name, l.Index, l.Summary.Verdict.Severity, why))
+					out = append(out, fmt.Sprintf("%s, %s is %s: %s", s.Name, cmp.Or(placeName(l), "the only level"), l.Summary.Verdict.Severity, why))
 				}
 			}
 		}

@@ -168,7 +168,7 @@ func (b *State) End(l *outcome.Level) {
 		p.RequestsPerS, p.TokensPerS = t.RequestsPerS, t.OutputTokensPerS
 	}
 	p99 := func(m *metric.Metric) *float64 {
-		if stats := s.Dist(m).Stats; stats != nil {
+		if stats := s.Dist(m).Stats; stats != nil && !s.Verdict.Voids(m.Name) {
 			return new(stats.Percentile(99))
 		}
 		return nil

@@ -340,7 +340,7 @@ func bestOf(l *outcome.Level) *Best {
 // percentile99 returns the p99 of a metric, or nil if the level has none.
 func percentile99(l *outcome.Level, m *metric.Metric) *float64 {
 	stats := l.Summary.Dist(m).Stats
-	if stats == nil || stats.At(99).P != 99 {
+	if stats == nil || stats.At(99).P != 99 || l.Summary.Verdict.Voids(m.Name) {
 		return nil
 	}
 	return new(stats.Percentile(99))

@@ -67,9 +67,9 @@ func latencyBreak(s *metric.Summary) *Break {
 	return nil
 }
 
-// tailBreak returns the tail of a metric, or nil if the tail is unknown.
+// tailBreak returns the tail of a metric, or nil if the tail is unknown or not usable.
 func tailBreak(m *metric.Metric, s *metric.Summary) *Break {
-	if m == nil || s.Dist(m).Stats == nil {
+	if m == nil || s.Dist(m).Stats == nil || s.Verdict.Voids(m.Name) {
 		return nil
 	}
 	name, of := tailOf(m, []*metric.Summary{s})

@@ -29,11 +29,11 @@ func OfComparison(c *compare.Comparison, side int) string {
 			both = append(both, *level)
 		}
 		if len(leftOut(both)) > 0 {
-			invalid = append(invalid, cmp.Or(named(&both[0]), "the only level"))
+			invalid = append(invalid, cmp.Or(NameOf(&both[0]), "the only level"))
 			continue
 		}
 		usable = append(usable, both...)
-		d.add(l, side, named(&both[0]))
+		d.add(l, side, NameOf(&both[0]))
 	}
 	several := len(c.Levels) > 1
 	var text string

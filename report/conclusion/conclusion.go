@@ -136,7 +136,7 @@ func ofLevels(levels []outcome.Level) Conclusion {
 		c.Text = append(serves(usable, best, len(levels)), standing(&usable[best].Summary)...)
 		if l := &usable[best]; l.Summary.Completed > 0 {
 			c.Evidence = evidence(&l.Summary)
-			c.best = loadServed(origin[best], named(l), &l.Summary)
+			c.best = loadServed(origin[best], NameOf(l), &l.Summary)
 			if c.kept = keepsUp(usable, best); c.kept {
 				c.best.Name = configured(&l.Summary)
 			}
@@ -164,7 +164,7 @@ func worst(levels []outcome.Level) metric.Severity {
 func leftOut(levels []outcome.Level) (out []string) {
 	for i := range levels {
 		if levels[i].Summary.Verdict.Severity == metric.Invalid {
-			out = append(out, named(&levels[i]))
+			out = append(out, NameOf(&levels[i]))
 		}
 	}
 	return out

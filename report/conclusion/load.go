@@ -41,5 +41,5 @@ func settingOf(l *outcome.Level) string {
 	case l.Prompts > 0 && l.Name == "":
 		return loadOf("num-prompts", metric.Integer(l.Prompts))
 	}
-	return named(l)
+	return NameOf(l)
 }

@@ -193,9 +193,17 @@ func onPage(t *testing.T, r *outcome.Run) string {
 	return new(concluded).read(t, text)
 }
 
-// listOf returns the conclusions in the list of runs. The list reads the summary that
-// each run wrote at its end.
+// listOf returns the conclusions in the list of runs.
 func listOf(t *testing.T, all []namedRun) (out [][]string) {
+	t.Helper()
+	for _, item := range itemsOf(t, all) {
+		out = append(out, item.Answer)
+	}
+	return out
+}
+
+// itemsOf returns the runs in the list, which reads the summary that each run wrote at its end.
+func itemsOf(t *testing.T, all []namedRun) (out []ui.Item) {
 	t.Helper()
 	folder := t.TempDir()
 	for i := range all {
@@ -217,7 +225,7 @@ func listOf(t *testing.T, all []namedRun) (out [][]string) {
 		if at < 0 || items[at].Problem != "" {
 			t.Fatalf("the list does not have run %d", i)
 		}
-		out = append(out, items[at].Answer)
+		out = append(out, items[at])
 	}
 	return out
 }

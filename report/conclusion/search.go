@@ -57,5 +57,5 @@ func heldProbe(run *outcome.Run) *Load {
 	if i < 0 || run.Levels[i].Summary.Throughput == nil {
 		return nil
 	}
-	return loadServed(i, named(&run.Levels[i]), &run.Levels[i].Summary)
+	return loadServed(i, NameOf(&run.Levels[i]), &run.Levels[i].Summary)
 }

@@ -47,7 +47,7 @@ func serves(levels []outcome.Level, best, all int) []string {
 	}
 	where, repeats := "", ""
 	if all > len(alike) {
-		where = " at " + inSentence(named(l))
+		where = " at " + inSentence(NameOf(l))
 	}
 	if len(alike) > 1 {
 		repeats = fmt.Sprintf(" in %d repeats", len(alike))
@@ -120,7 +120,7 @@ func took(l *outcome.Level, alike []*metric.Summary, where, repeats, tokens stri
 	switch {
 	case l.Burst() && s.Completed > 1:
 		text += " at once"
-		if first, rest, more := strings.Cut(named(l), ", "); where != "" && (strings.HasPrefix(first, "burst") || first == allAtOnce) {
+		if first, rest, more := strings.Cut(NameOf(l), ", "); where != "" && (strings.HasPrefix(first, "burst") || first == allAtOnce) {
 			if where = ""; more {
 				where = " at " + rest
 			}
@@ -277,7 +277,7 @@ func slowStart(l *outcome.Level, all int) []string {
 	}
 	text := s.Steady.WarmUp.Text() + "."
 	if all > 1 {
-		return []string{"At " + inSentence(named(l)) + " " + text}
+		return []string{"At " + inSentence(NameOf(l)) + " " + text}
 	}
 	return []string{"T" + strings.TrimPrefix(text, "t")}
 }

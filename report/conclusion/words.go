@@ -45,8 +45,8 @@ func loadRange(option, low, high string) string {
 	return low + " and " + loadOf(option, high)
 }
 
-// named names a level by its flags.
-func named(l *outcome.Level) string {
+// NameOf names a level by its flags, such as "concurrency 8".
+func NameOf(l *outcome.Level) string {
 	var words []string
 	flags := l.Flags()
 	for _, flag := range flags {
