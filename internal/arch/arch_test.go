@@ -89,6 +89,7 @@ var layers = map[string]string{
 	"internal/run":                  ". backend engine internal/instrument internal/redact internal/target internal/live metric outcome pace plan internal/predict internal/replay internal/route internal/search session sim/step token internal/traceid workload",
 	"bench":                         "internal/bench internal/live internal/run internal/search outcome plan",
 	"internal/bench":                ". internal/archive backend internal/compare engine internal/exposition internal/redact internal/target internal/sanitize internal/live metric outcome plan internal/publish report internal/run internal/search sim sim/step store internal/traceid",
+	"scripts/seams":                 "",
 	"internal/cli":                  ". internal/archive backend internal/bench internal/cluster internal/compare engine internal/termtext internal/exposition internal/jsonscan internal/migrate internal/proof internal/redact internal/spelling internal/target internal/terminal internal/sanitize internal/atomicfile internal/live metric outcome plan internal/predict internal/publish internal/replay report report/conclusion internal/run internal/search sim sim/step store token transport/socket workload internal/ui",
 	"internal/cluster":              ". internal/recordjson internal/filelock internal/atomicfile internal/live metric plan internal/run session stat",
 	"cmd/tacho":                     "internal/cli",

@@ -79,7 +79,7 @@ func (b *Bench) resultPath(v *report.VLLMResult, ending string) string {
 		name = v.FileName()
 	}
 	if p.Virtual {
-		name = PredictedName(name)
+		name = predictedName(name)
 	}
 	if v.Value != "" && !p.AppendResult {
 		ext := filepath.Ext(name)
@@ -200,16 +200,16 @@ func (b *Bench) writeOutputs(r *report.Report) error {
 		case path == "":
 			path = filepath.Join(b.Keep.Dir(), list[i].File())
 		case b.Runner.Plan.Virtual:
-			path = PredictedName(path)
+			path = predictedName(path)
 		}
 		err = errors.Join(err, b.wrote("Report saved in", path, b.writeReport(r, &list[i], path)))
 	}
 	return err
 }
 
-// PredictedName returns the file name for predicted results, which must not be
+// predictedName returns the file name for predicted results, which must not be
 // mistaken for measured ones.
-func PredictedName(path string) string {
+func predictedName(path string) string {
 	return filepath.Join(filepath.Dir(path), "predicted-"+filepath.Base(path))
 }
 

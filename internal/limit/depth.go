@@ -2,9 +2,9 @@ package limit
 
 import "fmt"
 
-// MaxDepth bounds how deep lists and mappings of a file may nest. Parsers need time and memory
+// maxDepth bounds how deep lists and mappings of a file may nest. Parsers need time and memory
 // that grow faster than the depth.
-const MaxDepth = 100
+const maxDepth = 100
 
 // Depth returns an error if JSON or YAML nests deeper than MaxDepth: brackets, or dashes in one
 // line. It does not parse strings, so a text with more than MaxDepth open brackets is refused too.
@@ -26,8 +26,8 @@ func Depth(text []byte) error {
 			}
 		}
 		start = start && (c == ' ' || c == '-' || c == '?')
-		if brackets > MaxDepth || dashes > MaxDepth && !start || dashes > 10*MaxDepth {
-			return fmt.Errorf("lists or mappings nest deeper than %d", MaxDepth)
+		if brackets > maxDepth || dashes > maxDepth && !start || dashes > 10*maxDepth {
+			return fmt.Errorf("lists or mappings nest deeper than %d", maxDepth)
 		}
 	}
 	return nil

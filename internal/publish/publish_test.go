@@ -263,7 +263,7 @@ func TestCollectorURL(t *testing.T) {
 		"http://c:4318": "http://c:4318/v1/metrics", "https://c/": "https://c/v1/metrics", "http://c/otlp/v1/metrics": "http://c/otlp/v1/metrics",
 		"http://c/own": "http://c/own", "c:4318": "", "": "", "ftp://c": "",
 	} {
-		if got, err := CollectorURL(given); got != want || (err == nil) != (want != "") {
+		if got, err := collectorURL(given); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q is %q, %v", given, got, err)
 		}
 	}

@@ -131,7 +131,7 @@ func (s *Settings) endpoint(c *Collector) (err error) {
 	switch {
 	case s.Endpoint != "":
 		c.From = "--otlp-endpoint"
-		c.URL, err = CollectorURL(s.Endpoint)
+		c.URL, err = collectorURL(s.Endpoint)
 	case s.env(own) != "":
 		c.From = own
 		c.URL, err = checkURL(s.env(own))
@@ -148,8 +148,8 @@ func (s *Settings) endpoint(c *Collector) (err error) {
 // metricsPath is the standard path of metrics.
 const metricsPath = "/v1/metrics"
 
-// CollectorURL returns the URL for metrics. If the user's URL contains no path, CollectorURL adds the standard one.
-func CollectorURL(given string) (string, error) {
+// collectorURL returns the URL for metrics. If the user's URL contains no path, collectorURL adds the standard one.
+func collectorURL(given string) (string, error) {
 	address, err := checkURL(given)
 	if err != nil {
 		return "", err

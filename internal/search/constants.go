@@ -6,8 +6,8 @@ import "time"
 // comments give the purpose of a value. docs/find-method.md lists the measured effect of
 // some of them, changed one at a time.
 
-// DefaultWithin is the default of Search.Within: 5 % between two named loads.
-const DefaultWithin = 0.05
+// defaultWithin is the default of Search.Within: 5 % between two named loads.
+const defaultWithin = 0.05
 
 // Bounds of a search.
 const (

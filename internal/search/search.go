@@ -32,7 +32,7 @@ type Search struct {
 
 // New returns a search with default bounds.
 func New(kind Kind, goals []Goal) *Search {
-	return &Search{Kind: kind, Goals: goals, Within: DefaultWithin}
+	return &Search{Kind: kind, Goals: goals, Within: defaultWithin}
 }
 
 // Watch returns the judge of a probe.
