@@ -589,3 +589,22 @@ func BenchmarkSummary(b *testing.B) {
 		a.Summary(metric.DefaultConfig())
 	}
 }
+
+// Measured leaves the verdict to Conclude, so a level is judged once, when everything is known.
+func TestMeasuredIsNotJudged(t *testing.T) {
+	var a metric.Accumulator
+	if err := a.Add(&tacho.Record{Timeline: tacho.NewTimeline(0), Failure: &tacho.Failure{Cause: tacho.Reset}}); err != nil {
+		t.Fatal(err)
+	}
+	c := metric.DefaultConfig()
+	s := a.Measured(c)
+	if s.Verdict.Severity != "" || s.Verdict.Reasons != nil || s.Figures != nil {
+		t.Errorf("judged: %+v", s.Verdict)
+	}
+	s.Config.Known = append(s.Config.Known, metric.Reason{Code: "list-ended", Severity: metric.Note, Text: "ended"})
+	s.Conclude(nil, nil)
+	c.Known = s.Config.Known
+	if d := cmp.Diff(a.Summary(c).Verdict, s.Verdict); d != "" || s.Verdict.Severity != metric.Invalid {
+		t.Errorf("verdict of a reason that was added before Conclude (-want +got):\n%s", d)
+	}
+}

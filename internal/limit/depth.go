@@ -6,8 +6,8 @@ import "fmt"
 // that grow faster than the depth.
 const maxDepth = 100
 
-// Depth returns an error if JSON or YAML nests deeper than MaxDepth: brackets, or dashes in one
-// line. It does not parse strings, so a text with more than MaxDepth open brackets is refused too.
+// Depth returns an error if JSON or YAML nests deeper than maxDepth: brackets, or dashes in one
+// line. It does not parse strings, so a text with more than maxDepth open brackets is refused too.
 func Depth(text []byte) error {
 	brackets, dashes := 0, 0
 	start := true // only spaces and dashes so far in this line
