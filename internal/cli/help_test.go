@@ -198,6 +198,8 @@ func TestWordsOfOtherTools(t *testing.T) {
 		"serve-bench --port 1":          `unknown command "serve-bench": type tacho bench with the same flags (tacho --help lists all)`,
 		"guidellm benchmark --target U": `unknown command "guidellm": type tacho bench with the same flags (tacho --help lists all)`,
 		"vllm bench serve --model m":    `unknown command "vllm": type tacho bench with the same flags (tacho --help lists all)`,
+		"bench guidellm benchmark":      `bench accepts flags only, not "guidellm": leave the word out`,
+		"bench aiperf profile":          `bench accepts flags only, not "aiperf": leave the word out`,
 		"genai-bench":                   `unknown command "genai-bench": type tacho bench with the same flags (tacho --help lists all)`,
 		"bench --max-concurrency 8 --num-prompts 1 --max_concurrency sweep": "--max-concurrency is given twice, with 8 and with sweep: keep one",
 		"something --model m":      `unknown command "something" (tacho --help lists all)`,

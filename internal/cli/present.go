@@ -176,9 +176,12 @@ func (b *benchRun) short() bool {
 	return len(levels) == 1 && levels[0].Summary.Requests < enoughRequests && !p.OwnTimes() && (p.Given("num-prompts") || p.MaxSeconds > 0)
 }
 
-// slo returns --slo for a search: the limits of --goodput for the slowest requests, otherwise the limit that the levels
+// slo returns --slo for a search: the one of the run, the limits of --goodput for the slowest requests, otherwise the limit that the levels
 // suggest.
 func (b *benchRun) slo() string {
+	if slo := b.bench.Runner.Asked.SLO; slo != "" {
+		return " --slo " + outcome.Quoted(slo)
+	}
 	var limits []string
 	for _, l := range b.bench.Outcome.Levels {
 		for _, g := range l.Summary.Config.Goodput {
@@ -194,8 +197,11 @@ func (b *benchRun) slo() string {
 	return " --slo '" + cmp.Or(strings.Join(limits, ","), conclusion.Limit(b.bench.Outcome.Levels), "ttft:p99<500ms") + "'"
 }
 
-// limitsOf returns the flags of --goodput.
+// limitsOf returns the flags of --slo and --goodput.
 func limitsOf(p *plan.Plan) (flags string) {
+	if p.SLO != "" {
+		flags = " --slo " + outcome.Quoted(p.SLO)
+	}
 	for _, limit := range p.Goodput {
 		flags += " --goodput " + outcome.Quoted(limit)
 	}
