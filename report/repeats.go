@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"path"
 	"strings"
 
@@ -100,7 +101,7 @@ func spreadLines(spreads []metric.Spread) [][]string {
 		}
 		lines = append(lines, []string{
 			s.Figure + " (" + s.Unit + ")", fixed(&s.Mean), fixed(s.Interval.Low) + " to " + fixed(s.Interval.High), fixed(&s.Min), fixed(&s.Max),
-			of(&s.Std), of(s.Within), orNotMeasured(string(s.Larger)),
+			of(&s.Std), of(s.Within), cmp.Or(string(s.Larger), notMeasured),
 		})
 	}
 	return lines

@@ -45,7 +45,7 @@ func TestServerSections(t *testing.T) {
 	}}
 	text := rendered(t, s)
 	for _, want := range []string{
-		"Server Metrics", "Requests running mean/max:               n/a\n", "Requests queued mean/max:                0.25 / 2.00", "KV cache in use mean/max (%):            12.50 / 50.00",
+		"Server Metrics", "Requests queued mean/max:                0.25 / 2.00", "KV cache in use mean/max (%):            12.50 / 50.00",
 		"Prefix cache hits (% of prompt tokens):  40.00", "Preemptions:                             3", "Peak Fetching KV Cache:                  5\n", "Mean Eviction (ms):                      0.5\n", "Mean TTFT server/client (ms):            21.50 / 27.90",
 		"Mean server queue time (ms):             1.25", "GPU power mean/max (W):                  400.00 / 700.00",
 		"Scrapes of the metrics endpoint:         12, 1 failed (status 500)", "Energy per output token (J):             2.00",
@@ -54,6 +54,9 @@ func TestServerSections(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
+	}
+	if strings.Contains(text, "Requests running") {
+		t.Errorf("a line without a value in\n%s", text)
 	}
 	plain := rendered(t, summarize(metric.DefaultConfig(), records(40)))
 	for _, unwanted := range []string{"Server Metrics", "By Endpoint", "Finish reasons"} {

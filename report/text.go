@@ -126,9 +126,14 @@ type printer struct {
 	brief   bool   // omit the details
 	gap     string // between the columns of a table; empty means a margin
 	heading string // of the section, until its first line is written
+	part    string // of the report, until its first line is written
 }
 
 func (p *printer) line(text string) {
+	if p.part != "" {
+		_, _ = p.out.WriteString(centre(p.part, "=", blockWidth) + "\n")
+		p.part = ""
+	}
 	if p.heading != "" {
 		_, _ = p.out.WriteString(centre(p.heading, "-", blockWidth) + "\n")
 		p.heading = ""
@@ -144,8 +149,11 @@ func (p *printer) section(name string) { p.heading = name }
 // lines after the first start near the margin.
 const leastValue = 30
 
-// fact writes a label and a value aligned with the lines of the classic block.
+// fact writes a label and a value aligned with the lines of the classic block, unless nothing was measured.
 func (p *printer) fact(label, value string) {
+	if strings.Trim(value, notMeasured+" -") == "" {
+		return
+	}
 	indent := labelWidth + 1
 	if p.wrap-indent < leastValue {
 		indent = 2 * len(margin)
@@ -211,11 +219,11 @@ func (p *printer) bounds(s *metric.Summary) {
 // that matter for this run: what was measured, and what is unusual about it.
 func (p *printer) behind(run *outcome.Run, level *outcome.Level) {
 	s := &level.Summary
-	p.line(centre(" Behind the Numbers ", "=", blockWidth))
+	p.part = " Behind the Numbers "
 	p.about(run.Of(level))
 	p.schedule(s)
 	p.section("Clock")
-	p.fact("Arrival timestamps from:", orNotMeasured(clockWords(&s.Clock)))
+	p.fact("Arrival timestamps from:", clockWords(&s.Clock))
 	p.detail("Read lag p50/p99/max (ms):", spread(s, metric.ReadLag))
 	if shared := s.CoalescedShare(); !p.brief || shared != nil && *shared > 0 {
 		p.fact("Coalesced token events (%):", share(shared))
@@ -241,7 +249,10 @@ func (p *printer) behind(run *outcome.Run, level *outcome.Level) {
 	}
 	p.groups(s)
 	p.heading = ""
-	p.line(strings.Repeat("=", blockWidth))
+	if p.part == "" {
+		p.line(strings.Repeat("=", blockWidth))
+	}
+	p.part = ""
 }
 
 // stalls writes the number of stalls between tokens, if there were any.
@@ -330,7 +341,6 @@ func (p *printer) schedule(s *metric.Summary) {
 // peaks writes the exact peaks, and explains vLLM's peaks if they differ.
 func (p *printer) peaks(s *metric.Summary) {
 	if s.Peaks == nil {
-		p.detail("Peak requests in flight:", notMeasured)
 		return
 	}
 	inFlight, tokens := strconv.Itoa(s.Peaks.InFlight), fixed(&s.Peaks.TokensPerS)
@@ -371,9 +381,9 @@ func (p *printer) tokens(t *metric.Tokens) {
 		}
 		output = append(output, fmt.Sprintf("%s (%d)", source, c.Requests))
 	}
-	p.detail("Input tokens counted by (requests):", orNotMeasured(strings.Join(input, ", ")))
+	p.detail("Input tokens counted by (requests):", strings.Join(input, ", "))
 	if !p.brief || len(t.OutputBy) > 1 || len(t.OutputBy) == 1 && t.OutputBy[0].Source != tacho.FromUsage {
-		p.fact("Output tokens counted by (requests):", orNotMeasured(strings.Join(output, ", ")))
+		p.fact("Output tokens counted by (requests):", strings.Join(output, ", "))
 	}
 	if c := t.Prompt; c.Differ > 0 {
 		p.fact("Prompts with another count by server:", fmt.Sprintf("%d of %d, worst %+d tokens", c.Differ, c.Requests, c.Worst))
@@ -521,13 +531,6 @@ func share(v *float64) string {
 	}
 	percentage := 100 * *v
 	return fixed(&percentage)
-}
-
-func orNotMeasured(text string) string {
-	if text == "" {
-		return notMeasured
-	}
-	return text
 }
 
 // safeLimit is the maximum number of bytes printed of a string from outside.

@@ -135,3 +135,43 @@ func TestNotesNameLevels(t *testing.T) {
 		}
 	}
 }
+
+// No report has a table without rows, a section without lines, or one in which nothing was measured.
+func TestNoEmptyTables(t *testing.T) {
+	heading, measuredValue := regexp.MustCompile(`^[-=]{2,}.*[A-Za-z].*[-=]{2,}$`), regexp.MustCompile(`[0-9A-Za-z]`)
+	for _, one := range slices.Concat(measured(), others(t)) {
+		for _, format := range []string{"text", "levels", report.Curve, "markdown"} {
+			var title string
+			lines, known := 0, 0
+			end := func() {
+				if title != "" && (lines == 0 || known == 0) {
+					t.Errorf("%s, %s: %q has %d lines, %d with a value", one.name, format, title, lines, known)
+				}
+				title, lines, known = "", 0, 0
+			}
+			for line := range strings.Lines(render(t, format, &one.run)) {
+				line = strings.TrimSpace(line)
+				header := heading.MatchString(line) || strings.HasPrefix(line, "|") && title == ""
+				switch {
+				case header:
+					end()
+					title = line
+				case strings.HasPrefix(line, "|--"), strings.HasPrefix(line, "| --"), strings.HasPrefix(line, "==="), line == "" && format == "text":
+				case title == "":
+				case strings.HasPrefix(title, "|") && !strings.HasPrefix(line, "|"):
+					end()
+				default:
+					lines++
+					value := line
+					if _, after, label := strings.Cut(line, ":  "); label {
+						value = after
+					}
+					if measuredValue.MatchString(strings.ReplaceAll(value, "n/a", "")) {
+						known++
+					}
+				}
+			}
+			end()
+		}
+	}
+}
