@@ -2,6 +2,7 @@ package metric
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -358,4 +359,87 @@ func (ps *ServerPauses) explain(streams []*marks) {
 		p99 := left.Quantile(0.99)
 		ps.P99Without = &p99
 	}
+}
+
+// mostTimes is the number of pauses whose times are in a sentence.
+const mostTimes = 5
+
+// text describes the pauses of servers: number, length, times and rhythm, and their part in the slow requests.
+func (ps *ServerPauses) text() string {
+	var own []Pause
+	who := "a replica"
+	for _, p := range ps.List {
+		if p.Kind == ServerPause {
+			who = "the server"
+		}
+		if p.Kind == ServerPause || p.Kind == ReplicaPause {
+			own = append(own, p)
+		}
+	}
+	times := fmt.Sprintf("%s times", Integer(ps.Pauses))
+	if ps.Pauses == 1 {
+		times = "once"
+	}
+	text := fmt.Sprintf("%s stood still %s for %s", who, times, Duration(ps.MedianMillis))
+	if ps.LongestMillis > 1.1*ps.MedianMillis {
+		text += fmt.Sprintf(" (longest %s)", Duration(ps.LongestMillis))
+	}
+	switch {
+	case ps.EveryS > 0:
+		text += fmt.Sprintf(", about every %s s", Brief(ps.EveryS))
+	case len(own) <= mostTimes:
+		var at []string
+		for _, p := range own {
+			at = append(at, Brief(p.AtS))
+		}
+		text += fmt.Sprintf(", at %s s", list(at))
+	}
+	if ps.Slow > 0 {
+		share, _ := ratio(ps.SlowInPauses, ps.Slow)
+		text += fmt.Sprintf("; %s of the requests with TTFT above %s waited in a pause", Percent(share), Duration(ps.SlowMillis))
+	}
+	if ps.P99Millis != nil && ps.P99Without != nil && *ps.P99Millis > 1.1**ps.P99Without {
+		text += fmt.Sprintf("; TTFT p99 is %s, and %s without all requests that waited in a pause", Duration(*ps.P99Millis), Duration(*ps.P99Without))
+	}
+	return text
+}
+
+// longestOf returns the length of the longest pause of a kind, in milliseconds.
+func (ps *ServerPauses) longestOf(kind PauseKind) (longest float64) {
+	for _, p := range ps.List {
+		if p.Kind == kind {
+			longest = max(longest, p.Millis)
+		}
+	}
+	return longest
+}
+
+// pauseRules name pauses. They never change the verdict, because the measurement is right.
+var pauseRules = []Rule{
+	{
+		Code: "server-pauses", Unit: "pauses", Note: 0, Degraded: never, Invalid: never,
+		Doc:    fmt.Sprintf("times of at least %v and %d median ITL in which streams of a server had work and none received a token, without time that prompts may have needed and stops of the client. TTFT is slow from half a pause above the median", minPause, pauseSteps),
+		Action: "read the server's log (SGLang collects garbage; its /freeze_gc prevents that)",
+		value: func(s *Summary) (float64, bool) {
+			if s.Pauses == nil {
+				return 0, false
+			}
+			return float64(s.Pauses.Pauses), true
+		},
+		text: func(s *Summary, _ float64) string { return s.Pauses.text() },
+	},
+	{
+		Code: "held-tokens", Unit: "pauses", Note: 0, Degraded: never, Invalid: never,
+		Doc:    fmt.Sprintf("such times after which most streams received %d tokens or more together: something held them", lumpAfterGap),
+		Action: "check the network and the proxies",
+		value: func(s *Summary) (float64, bool) {
+			if s.Pauses == nil {
+				return 0, false
+			}
+			return float64(s.Pauses.Held), true
+		},
+		text: func(s *Summary, v float64) string {
+			return fmt.Sprintf("tokens of all streams were held on the way (%s times, for up to %s) and arrived together", Integer(int(v)), Duration(s.Pauses.longestOf(HeldPause)))
+		},
+	},
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,10 +26,10 @@ func streamAt(sent, prompt int, at ...int) *tacho.Record {
 	return r
 }
 
-// every returns n times with a step between them.
-func every(from, step, n int) (out []int) {
+// tokens returns n times with 10 ms between them.
+func tokens(from, n int) (out []int) {
 	for i := range n {
-		out = append(out, from+i*step)
+		out = append(out, from+10*i)
 	}
 	return out
 }
@@ -59,7 +60,7 @@ func paused(until int, stops ...[2]int) (out []*tacho.Record) {
 			worked++
 		}
 		var at []int
-		for _, ms := range every(worked+20, 10, 50) {
+		for _, ms := range tokens(worked+20, 50) {
 			at = append(at, clock(ms))
 		}
 		out = append(out, streamAt(sent, 20, at...))
@@ -71,14 +72,14 @@ func kinds(ps *ServerPauses) string {
 	if ps == nil {
 		return "none"
 	}
-	text := ""
+	var text strings.Builder
 	for _, p := range ps.List {
-		text += fmt.Sprintf("%s%s %.0f ms at %.2f s; ", p.Kind, p.Endpoint, p.Millis, p.AtS)
+		fmt.Fprintf(&text, "%s%s %.0f ms at %.2f s; ", p.Kind, p.Endpoint, p.Millis, p.AtS)
 	}
 	if ps.PrefillStops > 0 {
-		text += fmt.Sprintf("%d prefills", ps.PrefillStops)
+		fmt.Fprintf(&text, "%d prefills", ps.PrefillStops)
 	}
-	return text
+	return text.String()
 }
 
 // The stops of real engines: SGLang's garbage collection, a batch of prompts in SGLang, and prompts in chunks in vLLM.
@@ -119,7 +120,7 @@ func TestPausesOfEngines(t *testing.T) {
 func TestPauseKinds(t *testing.T) {
 	pause := [2]int{2000, 500}
 	client := Config{Client: &Client{Pauses: Pauses{TotalS: 0.5, List: []Stall{{AtS: 1.99, Millis: 500}}}}}
-	long := append(paused(1000), streamAt(200, 2000, every(2200, 10, 50)...)) // 1 ms for each prompt token
+	long := append(paused(1000), streamAt(200, 2000, tokens(2200, 50)...)) // 1 ms for each prompt token
 	for _, r := range long[:20] {
 		for i := range r.Events { // no step of decoding fits in between
 			if r.Events[i].At > 400*time.Millisecond {
@@ -128,7 +129,7 @@ func TestPauseKinds(t *testing.T) {
 		}
 		r.End = r.Last()
 	}
-	chunks := append(paused(1000), streamAt(200, 1600, every(1800, 10, 50)...))
+	chunks := append(paused(1000), streamAt(200, 1600, tokens(1800, 50)...))
 	for _, r := range chunks[:20] { // steps of 400 ms with a chunk and one token of each stream
 		for i := range r.Events {
 			switch at := r.Events[i].At.Milliseconds(); {
@@ -163,7 +164,7 @@ func TestPauseKinds(t *testing.T) {
 		{"none", Config{}, paused(4000), "none"},
 		{"a pause", Config{}, paused(4000, pause), "server 509 ms at 1.99 s; "},
 		{"too short", Config{}, paused(4000, [2]int{2000, 80}), "none"},
-		{"no work", Config{}, []*tacho.Record{streamAt(0, 20, every(20, 10, 50)...), streamAt(2000, 20, every(2020, 10, 50)...)}, "none"},
+		{"no work", Config{}, []*tacho.Record{streamAt(0, 20, tokens(20, 50)...), streamAt(2000, 20, tokens(2020, 50)...)}, "none"},
 		{"the client", client, paused(4000, pause), "client 509 ms at 1.99 s; "},
 		{"a long prompt", Config{}, long, "1 prefills"},
 		{"a prompt in chunks", Config{}, chunks, "4 prefills"},
@@ -202,7 +203,7 @@ func TestPausesMerge(t *testing.T) {
 		r.Endpoint = []string{"a", "b"}[i%2]
 	}
 	hours := 3 * 3600 * 1000 // the unit is then longer than a millisecond
-	records = append(records, streamAt(hours, 20, every(hours+20, 10, 50)...))
+	records = append(records, streamAt(hours, 20, tokens(hours+20, 50)...))
 	want := pausesOf(Config{}, records...)
 	if got := kinds(want); got != "server 504 ms at 4.99 s; server 1008 ms at 11.99 s; " {
 		t.Errorf("%s", got)
@@ -216,5 +217,32 @@ func TestPausesMerge(t *testing.T) {
 	s := sum.Summary(Config{})
 	if diff := cmp.Diff(want, s.Pauses); diff != "" {
 		t.Errorf("merged: %s", diff)
+	}
+}
+
+func TestPauseWords(t *testing.T) {
+	rhythm := [][2]int{{5000, 500}, {25_000, 500}, {45_000, 500}}
+	for _, c := range []struct {
+		stops [][2]int
+		want  string
+	}{
+		{rhythm[:1], "the server stood still once for 509 ms, at 4.99 s; 100 % of the requests with TTFT above 275 ms waited in a pause: read"},
+		{rhythm, "the server stood still 3 times for 509 ms, about every 20 s; 100 % of the requests with TTFT above 275 ms waited in a pause; TTFT p99 is 320 ms, and 20 ms without all requests that waited in a pause: read"},
+	} {
+		var a Accumulator
+		for _, r := range paused(60_000, c.stops...) {
+			_ = a.Add(r)
+		}
+		s := a.Summary(Config{})
+		i := slices.IndexFunc(s.Verdict.Reasons, func(r Reason) bool { return r.Code == "server-pauses" })
+		if i < 0 || !strings.HasPrefix(s.Verdict.Reasons[i].Text, c.want) || s.Verdict.Reasons[i].Severity != Note {
+			t.Errorf("%+v, want %s", s.Verdict.Reasons, c.want)
+		}
+		for text, want := range map[string]Standing{"pauses<1": Missed, "longest_pause<0.6s": Met, "longest_pause<200ms": Missed} {
+			goals, err := ParseSLO(text)
+			if err != nil || goals[0].Standing(&s) != want {
+				t.Errorf("%s: %v, want %s", text, err, want)
+			}
+		}
 	}
 }

@@ -30,11 +30,16 @@ type Quantity struct {
 // FailureShare is the name of the quantity that counts failed requests.
 const FailureShare = "failures"
 
+// Names of the quantities about pauses of servers.
+const (
+	pausesQuantity       = "pauses"
+	longestPauseQuantity = "longest_pause"
+)
+
 // Units used by quantities only.
 const (
 	RequestsPerSec Unit = "req/s"
 	percentUnit    Unit = "%"
-	pauseUnit      Unit = "pauses"
 	// SeverityUnit is the unit of the quantity "verdict": 0 is VALID, 1 DEGRADED, 2 INVALID.
 	SeverityUnit Unit = "verdict"
 )
@@ -78,10 +83,10 @@ var levelQuantities = []Quantity{
 		share *= 100
 		return &share
 	}},
-	{Name: "pauses", Title: "Pauses", Unit: pauseUnit, Better: -1, of: func(s *Summary) *float64 {
+	{Name: pausesQuantity, Title: "Pauses", Better: -1, of: func(s *Summary) *float64 {
 		return s.ofPauses(func(p *ServerPauses) float64 { return float64(p.Pauses) })
 	}},
-	{Name: "longest_pause", Title: "Longest pause", Unit: Millis, Better: -1, of: func(s *Summary) *float64 {
+	{Name: longestPauseQuantity, Title: "Longest pause", Unit: Millis, Better: -1, of: func(s *Summary) *float64 {
 		return s.ofPauses(func(p *ServerPauses) float64 { return p.LongestMillis })
 	}},
 	{Name: "verdict", Title: "Verdict", Unit: SeverityUnit, Better: -1, OfTheRun: true, of: func(s *Summary) *float64 {

@@ -37,8 +37,10 @@ func (c *Condition) checkGoal() error {
 		return errors.New("its limit must be above 0")
 	case c.Name == FailureShare && (c.Above || c.Limit >= 100):
 		return errors.New("write it as error<0.1%")
-	case c.Name == FailureShare:
+	case c.Name == FailureShare, c.OfLevel() && !c.Above:
 		return nil
+	case c.OfLevel():
+		return errors.New("less is better there: write < in place of >")
 	case c.Metric == nil:
 		return fmt.Errorf("%s is one number for a level, and no request keeps or misses it: write limits on metrics, as ttft:p99<500ms, and error<0.1%%", c.Name)
 	case c.Above && c.Better < 0:
@@ -48,6 +50,10 @@ func (c *Condition) checkGoal() error {
 	}
 	return nil
 }
+
+// OfLevel reports whether the quantity describes the pauses of a level: a goal that the level keeps or misses, but no
+// single request.
+func (q *Quantity) OfLevel() bool { return q.Name == pausesQuantity || q.Name == longestPauseQuantity }
 
 // HasSLO reports whether the run sets an SLO for its levels or for each of its requests.
 func (c *Config) HasSLO() bool { return c.SLO != "" || len(c.Goodput) > 0 }
@@ -92,7 +98,7 @@ func (c *Condition) Standing(s *Summary) Standing {
 		return Missed
 	case !known, math.IsNaN(v):
 		return NotJudged
-	case c.Above && v < c.Limit || !c.Above && v > c.Limit:
+	case c.Above && v < c.Limit || !c.Above && v > c.Limit || c.OfLevel() && v == c.Limit: // pauses<1 is none
 		return Missed
 	}
 	return Met

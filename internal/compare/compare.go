@@ -40,7 +40,7 @@ const intervalLevel = 0.95
 // Quantities are the quantities compared by default.
 var Quantities = []string{
 	"ttft.mean", "ttft.p99", "tpot.mean", "tpot.p99", "itl.mean", "itl.p99", "e2el.mean", "e2el.p99",
-	"request_throughput", "output_throughput", "failures",
+	"request_throughput", "output_throughput", "failures", "pauses", "longest_pause",
 }
 
 // A Comparison is the difference of sides, level by level.
@@ -211,7 +211,7 @@ func newSingles(levels [][]*outcome.Level, quantities []metric.Quantity) ([]*sin
 	return out, nil
 }
 
-// newRow compares the sides in one quantity. It returns false if no side has the quantity.
+// newRow compares the sides in one quantity. It returns false if no side has the quantity, or a pause.
 func newRow(levels [][]*outcome.Level, singles []*single, q metric.Quantity) (row Row, known bool, err error) {
 	row = Row{Quantity: q, Name: q.Name, Unit: q.Unit, Values: make([]*float64, len(levels)), Deltas: make([]*Delta, len(levels))}
 	var first *estimated
@@ -240,7 +240,8 @@ func newRow(levels [][]*outcome.Level, singles []*single, q metric.Quantity) (ro
 			}
 		}
 	}
-	return row, known, nil
+	paused := !q.OfLevel() || slices.ContainsFunc(row.Values, func(v *float64) bool { return v != nil && *v > 0 })
+	return row, known && paused, nil
 }
 
 // conclude adjusts all p-values together, because more tests give more false positives. Failures are

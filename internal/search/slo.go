@@ -59,6 +59,8 @@ func goalOf(c metric.Condition) (Goal, error) {
 		return Goal{}, fmt.Errorf("its limit must be at most %g, because a search needs a load that misses it", float64(maxLimit))
 	case c.Name == metric.FailureShare:
 		return failures(c.Limit / 100), nil
+	case c.OfLevel():
+		return Goal{}, fmt.Errorf("a search needs requests that miss a goal: use %s with bench --slo or --fail-if", c.Name)
 	}
 	g := Goal{Metric: c.Metric, Limit: c.Limit, Floor: c.Above, words: c.Title, bound: "< " + withUnit(c.Metric, c.Limit)}
 	if c.Above {

@@ -49,6 +49,13 @@ func goalBreak(s *metric.Summary) *Break {
 	goals := s.Config.Goals()
 	g := &goals[max(slices.IndexFunc(goals, func(g metric.Condition) bool { return g.Standing(s) == metric.Missed }), 0)]
 	v, known := g.Of(s)
+	if g.OfLevel() && known {
+		statistic := "number"
+		if g.Unit == metric.Millis {
+			statistic = "longest"
+		}
+		return &Break{Metric: "pauses", Statistic: statistic, Value: v, Unit: string(g.Unit), Limit: g.Limit}
+	}
 	beyond := g.Negated()
 	if failed := float64(s.Failed) / float64(max(s.Ended(), 1)); g.Metric == nil || !known || g.Standing(s) == metric.Missed && !beyond.Holds(v) {
 		return &Break{Metric: failureMetric, Statistic: "share", Value: failed}

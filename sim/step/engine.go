@@ -358,7 +358,7 @@ func (e *Engine) plan(now time.Duration) *batch {
 		return nil
 	}
 	b := e.newBatch()
-	b.load, b.new, b.took = e.load, e.admitted, e.p.stepTime(e.load, e.normal(0))
+	b.load, b.new, b.took = e.load, e.admitted, e.p.Pauses.extend(now, e.p.stepTime(e.load, e.normal(0)))
 	e.began(1)
 	for _, s := range e.planned {
 		if tokens := e.advance(s); tokens > 0 {

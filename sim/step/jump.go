@@ -61,7 +61,7 @@ func (e *Engine) planJump(now time.Duration) bool {
 		}
 		one.decodeContext = float64(f.context + k*f.n)
 		one.longestContext = max(0, f.longest+f.planned+k)
-		now += e.p.stepTime(one, e.normal(k))
+		now += e.p.Pauses.extend(now, e.p.stepTime(one, e.normal(k)))
 		e.jump.ends = append(e.jump.ends, now)
 	}
 	return len(e.jump.ends) >= leastJump

@@ -51,6 +51,7 @@ type Profile struct {
 	Offload     Offload     `yaml:"offload"`
 	Parallel    Parallel    `yaml:"parallel"`
 	Split       Split       `yaml:"split"`
+	Pauses      Pauses      `yaml:"pauses"`
 
 	// Errors are the relative standard errors of fitted numbers, by name:
 	// api.event_us, "cost.step at 64".
@@ -282,6 +283,8 @@ func (p *Profile) validateNumbers() error {
 		{"host.steps_in_flight", float64(p.Host.StepsInFlight), 0, 2},
 		{"host.graph_tokens", float64(p.Host.GraphTokens), 0, maxCount},
 		{"host.noise", p.Host.Noise, 0, 2},
+		{"pauses.every_s", p.Pauses.EveryS, 0, maxMs / 1000},
+		{"pauses.length_s", p.Pauses.LengthS, 0, p.Pauses.EveryS / 2},
 		{"api.turns", float64(p.API.Turns), 0, 1000},
 		{"api.piece_tokens", float64(p.API.PieceTokens), 0, maxCount},
 	} {

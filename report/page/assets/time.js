@@ -51,7 +51,12 @@ function timePanel(p, k, last, x, w) {
   const words = each(parts, ([name, , cls, own]) => `<tspan class="strong" dx="10" data-css="fill:${own && !several() ? ink(own) : runInk(first())}">${sign(cls)}</tspan><tspan dx="3">${esc(name)}</tspan>`);
   return axes({ x, y, left: TIME.left, right: w - TIME.right, upper, lower, xs: last ? x.ticks(w / 80) : [], ys: y.ticks(3), xUnit: last ? 's since the start of the level' : '' })
     + `<text x="0" y="${upper - 8}"><tspan class="strong">${esc(p.title)}</tspan>${words}</text>`
-    + `<g clip-path="url(#clip-time)">${each([...seen()].reverse(), (l) => (p.band ? timeBand(l, p.band, x, y) : '') + each(parts, (q) => timePart(l, q, x, y, p.title)))}</g>`;
+    + `<g clip-path="url(#clip-time)">${pauseMarks(x, upper, lower)}${each([...seen()].reverse(), (l) => (p.band ? timeBand(l, p.band, x, y) : '') + each(parts, (q) => timePart(l, q, x, y, p.title)))}</g>`;
+}
+/* Pauses of the server, as bands behind the lines of every chart over time. */
+function pauseMarks(x, upper, lower) {
+  const pauses = seen().flatMap((l) => (l.s.pauses?.list || []).filter((p) => p.kind === 'server' || p.kind === 'replica'));
+  return each(pauses, (p) => `<rect class="pause" x="${x(p.at_s)}" y="${upper}" width="${Math.max(2, x(p.at_s + p.ms / 1000) - x(p.at_s))}" height="${lower - upper}" data-css="fill:${ink('bad')}" opacity=".18"/>`);
 }
 function timePart(l, [name, get, cls, own], x, y, title) {
   const pts = get(l), colour = own && !several() ? ink(own) : runInk(l.run);
