@@ -376,11 +376,7 @@ func (ps *ServerPauses) text() string {
 			own = append(own, p)
 		}
 	}
-	times := fmt.Sprintf("%s times", Integer(ps.Pauses))
-	if ps.Pauses == 1 {
-		times = "once"
-	}
-	text := fmt.Sprintf("%s stood still %s for %s", who, times, Duration(ps.MedianMillis))
+	text := fmt.Sprintf("%s stood still %s for %s", who, howOften(ps.Pauses), Duration(ps.MedianMillis))
 	if ps.LongestMillis > 1.1*ps.MedianMillis {
 		text += fmt.Sprintf(" (longest %s)", Duration(ps.LongestMillis))
 	}
@@ -394,14 +390,25 @@ func (ps *ServerPauses) text() string {
 		}
 		text += fmt.Sprintf(", at %s s", list(at))
 	}
-	if ps.Slow > 0 {
-		share, _ := ratio(ps.SlowInPauses, ps.Slow)
-		text += fmt.Sprintf("; %s of the requests with TTFT above %s waited in a pause", Percent(share), Duration(ps.SlowMillis))
-	}
-	if ps.P99Millis != nil && ps.P99Without != nil && *ps.P99Millis > 1.1**ps.P99Without {
-		text += fmt.Sprintf("; TTFT p99 is %s, and %s without all requests that waited in a pause", Duration(*ps.P99Millis), Duration(*ps.P99Without))
-	}
 	return text
+}
+
+// howOften returns "once" or "3 times".
+func howOften(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return Integer(n) + " times"
+}
+
+// explained says which of the slow requests waited in pauses.
+func (ps *ServerPauses) explained(percent float64) string {
+	share, slow := Brief(percent)+" %", Duration(ps.SlowMillis)
+	if ps.P99Millis == nil || ps.P99Without == nil || *ps.P99Millis <= 1.1**ps.P99Without {
+		return fmt.Sprintf("%s of requests with TTFT above %s waited in a pause of the server", share, slow)
+	}
+	return fmt.Sprintf("TTFT p99 is %s, and %s without requests in pauses, in which %s of those above %s waited",
+		Duration(*ps.P99Millis), Duration(*ps.P99Without), share, slow)
 }
 
 // longestOf returns the length of the longest pause of a kind, in milliseconds.
@@ -414,12 +421,15 @@ func (ps *ServerPauses) longestOf(kind PauseKind) (longest float64) {
 	return longest
 }
 
+// slowShare is the share of slow requests, in percent, from which pauses are a cause worth naming.
+const slowShare = 10
+
 // pauseRules name pauses. They never change the verdict, because the measurement is right.
 var pauseRules = []Rule{
 	{
 		Code: "server-pauses", Unit: "pauses", Note: 0, Degraded: never, Invalid: never,
-		Doc:    fmt.Sprintf("times of at least %v and %d median ITL in which streams of a server had work and none received a token, without time that prompts may have needed and stops of the client. TTFT is slow from half a pause above the median", minPause, pauseSteps),
-		Action: "read the server's log (SGLang collects garbage; its /freeze_gc prevents that)",
+		Doc:    fmt.Sprintf("times of at least %v and %d median ITL in which streams of a server had work and none received a token, without time that prompts may have needed and stops of the client.", minPause, pauseSteps),
+		Action: "read its log (in SGLang, garbage collection, see /freeze_gc)",
 		value: func(s *Summary) (float64, bool) {
 			if s.Pauses == nil {
 				return 0, false
@@ -427,6 +437,19 @@ var pauseRules = []Rule{
 			return float64(s.Pauses.Pauses), true
 		},
 		text: func(s *Summary, _ float64) string { return s.Pauses.text() },
+	},
+	{
+		Code: "slow-in-pauses", Unit: "%", Note: slowShare, Degraded: never, Invalid: never,
+		Doc:    "requests that waited for the first token in a pause of the server, of those whose TTFT is more than half a pause above the median",
+		Action: "cure the pauses",
+		value: func(s *Summary) (float64, bool) {
+			if s.Pauses == nil || s.Pauses.Pauses == 0 {
+				return 0, false
+			}
+			share, ok := ratio(s.Pauses.SlowInPauses, s.Pauses.Slow)
+			return 100 * share, ok
+		},
+		text: func(s *Summary, v float64) string { return s.Pauses.explained(v) },
 	},
 	{
 		Code: "held-tokens", Unit: "pauses", Note: 0, Degraded: never, Invalid: never,
@@ -439,7 +462,7 @@ var pauseRules = []Rule{
 			return float64(s.Pauses.Held), true
 		},
 		text: func(s *Summary, v float64) string {
-			return fmt.Sprintf("tokens of all streams were held on the way (%s times, for up to %s) and arrived together", Integer(int(v)), Duration(s.Pauses.longestOf(HeldPause)))
+			return fmt.Sprintf("tokens of all streams were held on the way (%s, for up to %s) and arrived together", howOften(int(v)), Duration(s.Pauses.longestOf(HeldPause)))
 		},
 	},
 }

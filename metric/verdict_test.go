@@ -98,6 +98,18 @@ var verdictCases = []struct {
 	{"one failure", func(s *metric.Summary) { s.Failed = 1 }, "failures DEGRADED"},
 	{"half failed", func(s *metric.Summary) { s.Failed = 1000 }, "failures DEGRADED"},
 	{"more than half failed", func(s *metric.Summary) { s.Failed = 1001 }, "failures INVALID"},
+	{"the server stands still", func(s *metric.Summary) {
+		s.Pauses = &metric.ServerPauses{
+			Pauses: 12, MedianMillis: 501, LongestMillis: 832, EveryS: 20.9, SlowMillis: 283, Slow: 8, SlowInPauses: 7,
+			P99Millis: new(562.0), P99Without: new(167.0), List: []metric.Pause{{Kind: metric.ServerPause, Millis: 832}},
+		}
+	}, "server-pauses NOTE, slow-in-pauses NOTE"},
+	{"pauses explain little", func(s *metric.Summary) {
+		s.Pauses = &metric.ServerPauses{Pauses: 1, MedianMillis: 501, LongestMillis: 501, SlowMillis: 283, Slow: 30, SlowInPauses: 3}
+	}, "server-pauses NOTE"},
+	{"tokens are held", func(s *metric.Summary) {
+		s.Pauses = &metric.ServerPauses{Held: 1, List: []metric.Pause{{Kind: metric.HeldPause, Millis: 312}}}
+	}, "held-tokens NOTE"},
 	{"latencies rise", func(s *metric.Summary) {
 		s.Steady = &metric.SteadyState{Trend: &metric.Trend{FirstMillis: 1000, LastMillis: 1051}}
 	}, "latency-trend NOTE"},

@@ -29,6 +29,17 @@ func Signed(v float64) string {
 	return Brief(v)
 }
 
+// Beside formats a number like Brief, with as many more digits as it takes to differ from a limit.
+func Beside(v, limit float64) string {
+	const exact = 12 // digits without errors of the computation
+	for digits := 3; digits < exact; digits++ {
+		if text := rounded(v, digits); v == limit || text != rounded(limit, exact) {
+			return text
+		}
+	}
+	return rounded(v, exact)
+}
+
 // rounded formats a number without zeros at the end. Halves are rounded away from zero.
 func rounded(v float64, digits int) string {
 	switch {

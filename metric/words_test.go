@@ -20,6 +20,17 @@ func TestPercentHasThreeDigits(t *testing.T) {
 	}
 }
 
+func TestBeside(t *testing.T) {
+	for v, want := range map[[2]float64]string{
+		{200.4, 200}: "200.4", {200, 200}: "200", {201.4, 200}: "201", {200.0004, 200}: "200.0004", {9.996, 10}: "9.996",
+		{150, 150.4}: "150", {200 + 1e-12, 200}: "200", {math.Inf(1), 1}: "inf", {1.2345, math.NaN()}: "1.23", {math.NaN(), 1}: metric.Unknown,
+	} {
+		if got := metric.Beside(v[0], v[1]); got != want {
+			t.Errorf("%v beside %v: %q, want %q", v[0], v[1], got, want)
+		}
+	}
+}
+
 func TestBrief(t *testing.T) {
 	for v, want := range map[float64]string{
 		0: "0", 0.25: "0.25", 0.99949: "0.999", 0.9996: "1", 1.004: "1", 1.2345: "1.23", 9.994: "9.99", 9.996: "10", 30: "30", 31.249: "31.2",

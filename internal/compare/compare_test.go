@@ -305,6 +305,19 @@ func TestGateOfAnSLO(t *testing.T) {
 	}
 }
 
+// A value close to its limit is written with the digits that tell them apart.
+func TestGateCloseToTheLimit(t *testing.T) {
+	run := &outcome.Run{Levels: []outcome.Level{levelOf(4, 0, 90, 200.04)}}
+	found, err := compare.Judge(run, conditions(t, "ttft.mean>200ms"))
+	if got := states(found); err != nil || got != "FAILED ttft.mean>200ms: ttft.mean is 200.04 ms" {
+		t.Errorf("%q, %v", got, err)
+	}
+	a, b := side("a", []outcome.Level{levelOf(4, 0, 90, 100)}), side("b", []outcome.Level{levelOf(4, 0, 90, 110.02)})
+	if got := states(compared(t, "ttft.mean", a, b).Judge(conditions(t, "ttft.mean>+10%"), true)); !strings.Contains(got, "+10.02 %") {
+		t.Errorf("%q", got)
+	}
+}
+
 // An INVALID level, or a percentile of too few requests, does not pass a gate.
 func TestGateWithoutEvidence(t *testing.T) {
 	run := virtual(t, &trials[1], 1, 1)

@@ -110,7 +110,7 @@ func absolute(name, of string, c *metric.Condition, v float64, levels ...*outcom
 	if why := unusable(&c.Quantity, levels); why != "" {
 		return unjudged(name, c, why)
 	}
-	text := fmt.Sprintf("%s%s: %s%s is %s", name, c.Text, c.Name, of, amount(v, c.Unit))
+	text := fmt.Sprintf("%s%s: %s%s is %s", name, c.Text, c.Name, of, amount(v, c.Limit, c.Unit))
 	few, beyond := needsMore(c, levels), c.Holds(v)
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
@@ -202,9 +202,13 @@ func (l *Level) judge(name string, sides []Side, side int, c *metric.Condition, 
 	if delta.Share != nil {
 		change = *delta.Share
 	}
-	text := fmt.Sprintf("%s%s: %s of %s is %s, %s %%", name, c.Text, c.Name, of, amount(*value, row.Unit), metric.Signed(100*change))
+	percent := metric.Beside(100*change, 100*c.Limit)
+	if change > 0 {
+		percent = "+" + percent
+	}
+	text := fmt.Sprintf("%s%s: %s of %s is %s, %s %%", name, c.Text, c.Name, of, amount(*value, math.NaN(), row.Unit), percent)
 	if delta.Difference == 0 {
-		text = fmt.Sprintf("%s%s: %s of %s is %s, as before", name, c.Text, c.Name, of, amount(*value, row.Unit))
+		text = fmt.Sprintf("%s%s: %s of %s is %s, as before", name, c.Text, c.Name, of, amount(*value, math.NaN(), row.Unit))
 	}
 	switch {
 	case delta.Adjusted != nil:
@@ -287,9 +291,10 @@ func where(name string, levels int) string {
 	return name + ": "
 }
 
-func amount(v float64, u metric.Unit) string {
+// amount formats a value so that it differs from a limit if the text of the limit does.
+func amount(v, limit float64, u metric.Unit) string {
 	if u == metric.SeverityUnit {
 		return metric.SeverityOf(v)
 	}
-	return metric.Brief(v) + " " + string(u)
+	return metric.Beside(v, limit) + " " + string(u)
 }

@@ -8,6 +8,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +18,6 @@ import (
 	"go/token"
 	"go/types"
 	"io"
-	"log"
 	"maps"
 	"os"
 	"os/exec"
@@ -41,18 +41,47 @@ type listed struct {
 type seam struct{ pkg, name string }
 
 func main() {
+	if err := run(os.Stdout, len(os.Args) > 1 && os.Args[1] == "-unused"); err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// run prints the table, or the unused names.
+func run(out io.Writer, unused bool) error {
+	exported, used, tested, err := seams()
+	if err != nil {
+		return err
+	}
+	if !unused {
+		return table(out, exported, used, tested)
+	}
+	for _, s := range slices.SortedFunc(maps.Keys(exported), func(a, b seam) int { return strings.Compare(a.pkg+a.name, b.pkg+b.name) }) {
+		if used[s] || tested[s] {
+			continue
+		}
+		if _, err := fmt.Fprintln(out, strings.TrimPrefix(s.pkg, module+"/"), s.name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seams returns the exported names, those that other packages use, and those that appear in tests.
+func seams() (exported, used, tested map[seam]bool, err error) {
 	all, err := list()
 	if err != nil {
-		log.Fatal(err)
+		return nil, nil, nil, err
 	}
-	exported, used, inTests := map[seam]bool{}, map[seam]bool{}, map[string]bool{}
+	exported, used, tested = map[seam]bool{}, map[seam]bool{}, map[seam]bool{}
+	inTests := map[string]bool{}
 	for _, p := range all {
 		if p.ImportPath != module && !strings.HasPrefix(p.ImportPath, module+"/") {
 			continue
 		}
 		pkg, info, err := check(&p, all)
 		if err != nil {
-			log.Fatal(err)
+			return nil, nil, nil, err
 		}
 		for s := range door(pkg) {
 			exported[s] = true
@@ -63,26 +92,17 @@ func main() {
 			}
 		}
 		if err := selected(&p, inTests); err != nil {
-			log.Fatal(err)
+			return nil, nil, nil, err
 		}
 	}
-	tested := map[seam]bool{}
 	for s := range exported {
 		tested[s] = inTests[s.name[strings.LastIndex(s.name, ".")+1:]]
 	}
-	if len(os.Args) > 1 && os.Args[1] == "-unused" {
-		for _, s := range slices.SortedFunc(maps.Keys(exported), func(a, b seam) int { return strings.Compare(a.pkg+a.name, b.pkg+b.name) }) {
-			if !used[s] && !tested[s] {
-				fmt.Fprintln(os.Stdout, strings.TrimPrefix(s.pkg, module+"/"), s.name)
-			}
-		}
-		return
-	}
-	table(exported, used, tested)
+	return exported, used, tested, nil
 }
 
 // table prints a row for each package, the most used one first.
-func table(exported, used, tested map[seam]bool) {
+func table(out io.Writer, exported, used, tested map[seam]bool) error {
 	type row struct{ names, used, tested int }
 	rows := map[string]*row{}
 	for s := range exported {
@@ -96,16 +116,19 @@ func table(exported, used, tested map[seam]bool) {
 			rows[s.pkg].tested++
 		}
 	}
-	fmt.Fprintf(os.Stdout, "%-28s %8s %8s %10s\n", "package", "exported", "used", "in tests")
+	var text strings.Builder
+	_, _ = fmt.Fprintf(&text, "%-28s %8s %8s %10s\n", "package", "exported", "used", "in tests")
 	for _, p := range slices.SortedFunc(maps.Keys(rows), func(a, b string) int { return rows[b].used - rows[a].used }) {
 		r := rows[p]
-		fmt.Fprintf(os.Stdout, "%-28s %8d %8d %10d\n", strings.TrimPrefix(strings.TrimPrefix(p, module), "/"), r.names, r.used, r.tested)
+		_, _ = fmt.Fprintf(&text, "%-28s %8d %8d %10d\n", strings.TrimPrefix(strings.TrimPrefix(p, module), "/"), r.names, r.used, r.tested)
 	}
+	_, err := io.WriteString(out, text.String())
+	return err
 }
 
 // list returns all packages of the module with their tests and dependencies.
 func list() (map[string]listed, error) {
-	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,TestGoFiles,XTestGoFiles,ImportMap", "./...")
+	cmd := exec.CommandContext(context.Background(), "go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,TestGoFiles,XTestGoFiles,ImportMap", "./...")
 	cmd.Stderr = os.Stderr
 	text, err := cmd.Output()
 	if err != nil {

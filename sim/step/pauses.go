@@ -18,7 +18,7 @@ func (p *Pauses) extend(from, took time.Duration) time.Duration {
 	if in := from % every; from >= every && in < length { // a pause is under way
 		at += length - in
 	}
-	for next := (at/every + 1) * every; ; next += every {
+	for next := at - at%every + every; ; next += every {
 		if at+took < next {
 			return at + took - from
 		}
