@@ -76,7 +76,7 @@ func (p *pane) shows(words ...string) {
 // view waits until a run has drawn a frame of its view.
 func (p *pane) view() {
 	p.t.Helper()
-	p.until(func() bool { return p.inView() && strings.Contains(p.screen(), "target 20.0/s") })
+	p.until(func() bool { return p.inView() && strings.Contains(p.screen(), "target 20/s") })
 }
 
 // drawn waits until tacho-view has drawn a frame of the given size; it draws
@@ -252,7 +252,7 @@ func TestRealRunInDumbTerminal(t *testing.T) {
 		all := filepath.Join(t.TempDir(), "all")
 		p.tmux("pipe-pane", "cat > "+all)
 		p.send(benchHeld(t, server), "Enter")
-		p.shows("Level 1 of 1", "served 0.00/s")
+		p.shows("Level 1 of 1", "served 0/s")
 		server.answer()
 		p.ended()
 		var printed []byte
