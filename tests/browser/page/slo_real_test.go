@@ -104,7 +104,7 @@ func TestRealLinkOfSLO(t *testing.T) {
 		"none meets it":        {ladder(100, 200, 400), "ttft:p99<50ms", []string{"no measured load meets it; TTFT p99 is 100 ms at 10 requests/s."}},
 		"INVALID never meets":  {invalid, "ttft:p99<250ms", []string{"up to 10 requests/s", "Excluded because INVALID: 20 requests/s."}},
 		"DEGRADED is named":    {degraded, "ttft:p99<250ms", []string{"up to 20 requests/s (DEGRADED, "}},
-		"a lower load counts":  {again, "ttft:p99<250ms", []string{"no measured load meets it; 25.0 % of the requests failed at 10 requests/s.", "Met again at 30 requests/s, which does not count because a lower load misses it."}},
+		"a lower load counts":  {again, "ttft:p99<250ms", []string{"no measured load meets it; 25 % of the requests failed at 10 requests/s.", "Met again at 30 requests/s, which does not count because a lower load misses it."}},
 		"unknown percentile":   {ladder(100, 200, 400), "ttft:p77<250ms", []string{"At TTFT p77 ≤ 250 ms: no level can be judged."}},
 		"a mean and failures":  {ladder(100, 200, 400), "ttft.mean<1h,error<1%", []string{"At mean TTFT ≤ 3,600,000 ms, failed requests ≤ 1 %: no limit found"}},
 		"two percentiles":      {ladder(100, 200, 400), "e2el:p99<1h,ttft:p99<250ms", []string{"up to 20 requests/s", "TTFT p99 is 400 ms at 30 requests/s."}},

@@ -135,7 +135,7 @@ func TestRealDoubtsAreAtTheFigure(t *testing.T) {
 			t.Errorf("the distribution of %s has %d marks", name, n)
 		}
 	}
-	p.do("choose({ metric: 'tpot', p: 50, limit: 1e6 })")
+	p.do("choose(sloOfLink('tpot:p50<1000s'))")
 	if answer := eval[string](p, "document.getElementById('slo-answer').innerText"); !strings.Contains(answer, "Excluded because INVALID: 20 requests/s") {
 		t.Errorf("an SLO on a figure that is not usable: %q", answer)
 	}
