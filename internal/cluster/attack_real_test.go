@@ -165,7 +165,8 @@ func TestRealStrangersAreLimited(t *testing.T) {
 	}
 	p.join(t, "agent", nil)
 	eventually(t.Context(), func() bool { return open.Load() <= 64 })
-	if n := open.Load(); n != 64 { // without the limit, NATS disconnects all of them after its timeout
+	// The agent is one of the 64 if it was connecting at that moment. Without the limit, NATS disconnects all after its timeout.
+	if n := open.Load(); n < 63 {
 		t.Errorf("%d connections stay", n)
 	}
 }
