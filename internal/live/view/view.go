@@ -172,6 +172,8 @@ func (f *frame) progress() {
 		text = s.Doing
 	case s.Over:
 		text += ", finished"
+	case s.Draining() && laterLevels && s.Level.AtMost: // the rest of the line is long
+		text += ", last answers"
 	case s.Draining():
 		text += ", waiting for the last answers"
 	case s.LeftS != nil && laterLevels:

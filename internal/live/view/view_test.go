@@ -57,6 +57,15 @@ func TestFrameFits(t *testing.T) {
 	}
 }
 
+// The time that a search takes at most is not cut while a probe waits for its last answers.
+func TestSearchWaits(t *testing.T) {
+	s := live.Snapshot{AtS: 3500, Share: new(1.0), LeftS: new(0.0), RunLeftS: new(35_000.0), Level: live.Level{Number: 12, Of: 19, AtMost: true, Probe: true}}
+	screen := Screen{Wide: 80, High: 24}
+	if all := strings.Join(screen.Frame(&s), "\n"); !strings.Contains(all, "last answers, search at most 9:43:20 left") {
+		t.Error(all)
+	}
+}
+
 // A log line does not show 100 % while the last answers are outstanding.
 func TestLineWaits(t *testing.T) {
 	s := live.Snapshot{Level: live.Level{Number: 1, Of: 1, Seconds: 3}, AtS: 4, Totals: live.Totals{Sent: 9, Finished: 1}, Share: new(1.0), LeftS: new(0.0)}
