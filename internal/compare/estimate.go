@@ -16,7 +16,7 @@ type estimated struct {
 }
 
 const (
-	invalid    = "INVALID in one of the runs"
+	invalid    = "the figure is INVALID in one of the runs"
 	noRequests = "the result has no single requests"
 	noMethod   = "no estimate of the variation: repeat the runs"
 	noSpread   = "the values do not vary, so their error is unknown: repeat the runs"
