@@ -29,6 +29,7 @@ var otherMeanings = map[string][]string{
 
 	// Translations of other tools' flags.
 	"internal/migrate/migrate.go": {"openai", "openai-chat", "openai-embeddings"},
+	"internal/migrate/table.go":   {"vllm", "sglang"}, // commands
 
 	// Formats of results, and known metric definitions.
 	"internal/archive/vllm.go":          {"vllm"},

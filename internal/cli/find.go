@@ -144,7 +144,7 @@ func (f *finding) conclude(ctx context.Context, err error) error {
 	f.run.answer = func() error { return f.show(&limit) }
 	err = f.run.conclude(ctx, err)
 	var exit *exitError
-	if !limit.Decided && !f.allVoid() && (err == nil || errors.As(err, &exit) && exit.code == exitInvalid) {
+	if !limit.Decided && f.timeHelps() && (err == nil || errors.As(err, &exit) && exit.code == exitInvalid) {
 		f.run.Message("Next, give the search more time: add --budget " + shortDuration((2*f.spent()).Truncate(halfMinute)+halfMinute))
 	}
 	switch {
@@ -241,6 +241,12 @@ func (f *finding) curves(l *search.Limit) []string {
 // allVoid reports whether no probe is usable.
 func (f *finding) allVoid() bool {
 	return !slices.ContainsFunc(f.search.Results, func(r search.Result) bool { return r.Verdict != search.Void })
+}
+
+// timeHelps reports whether a longer search may decide. It may not if the last probe is unusable: its reason says what to do.
+func (f *finding) timeHelps() bool {
+	all := f.search.Results
+	return len(all) > 0 && all[len(all)-1].Verdict != search.Void
 }
 
 // table prints one line per probe. If it is wider than the terminal, it leaves out the effort of the probes.
