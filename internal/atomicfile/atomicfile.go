@@ -46,16 +46,13 @@ func Read(path string) ([]byte, error) { return read(path, maxBytes) }
 func ReadShort(path string) ([]byte, error) { return read(path, maxShort) }
 
 // ReadOnce reads a key or another secret of at most 1 MiB. The path may be a pipe.
-func ReadOnce(path string) ([]byte, error) { return readUpTo(openFile, path, maxShort) }
-
-// ReadOwn is ReadOnce for a file that this process was started with: Confine does not apply.
-func ReadOwn(path string) ([]byte, error) { return readUpTo(os.Open, path, maxShort) }
+func ReadOnce(path string) ([]byte, error) { return readUpTo(path, maxShort) }
 
 func read(path string, most int64) ([]byte, error) {
 	if err := ends(path); err != nil {
 		return nil, err
 	}
-	return readUpTo(openFile, path, most)
+	return readUpTo(path, most)
 }
 
 // Open opens a file for reading. Like Read, it rejects pipes and devices.
@@ -83,8 +80,8 @@ func ends(path string) error {
 	return nil
 }
 
-func readUpTo(open func(string) (*os.File, error), path string, most int64) ([]byte, error) {
-	f, err := open(path)
+func readUpTo(path string, most int64) ([]byte, error) {
+	f, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}

@@ -99,9 +99,6 @@ func TestConfine(t *testing.T) {
 	if _, err := Read(in("data/a")); !errors.As(err, new(*NotPermittedError)) {
 		t.Errorf("without a place: %v", err)
 	}
-	if b, err := ReadOwn(in("data/a")); err != nil || string(b) != "text" {
-		t.Errorf("an own file: %q, %v", b, err)
-	}
 }
 
 // A file that another user replaces by a link while it is opened is not read from elsewhere.

@@ -123,7 +123,7 @@ func (f *agentFlags) check() error {
 		return errors.New("--allow-target: want the allowed servers, as http://host:8000")
 	}
 	for _, target := range f.Allow {
-		if err := cluster.CheckTarget(target); err != nil {
+		if err := run.CheckTarget(target); err != nil {
 			return fmt.Errorf("--allow-target: %w", err)
 		}
 	}

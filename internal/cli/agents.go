@@ -157,7 +157,7 @@ func (a *agents) local(access *cluster.Access, identity *cluster.Identity) error
 		name := fmt.Sprintf("local-%d", i+1)
 		start := func() (func(), <-chan struct{}, error) {
 			_, stop, gone, err := startChild(a.env, []string{natsTokenVariable + "=" + access.Token},
-				"agent", "--join", access.URL, "--name", name, "--trust", identity.Public(), "--allow-target", cluster.AnyTarget, "--allow-read", anyFile, "--spool", filepath.Join(dir, name))
+				"agent", "--join", access.URL, "--name", name, "--trust", identity.Public(), "--allow-target", run.AnyTarget, "--allow-read", anyFile, "--spool", filepath.Join(dir, name))
 			return stop, gone, err
 		}
 		g.Go(func() { attend(start, started, over) })

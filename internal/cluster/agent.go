@@ -68,13 +68,13 @@ type agent struct {
 
 // An assignment is an agent's work for a coordinator.
 type assignment struct {
-	run         string          // empty: none
-	sealKey     string          // key that the coordinator encrypts with
-	coordinator string          // public key of the coordinator
-	seq         uint64          // of the last command
-	runner      *run.Runner     // of the previous level; nil if a share is using it
-	runnerTask  *run.Task       // task that runner was opened for
-	progress    progressByShare // finished work of shares to take over
+	run         string         // empty: none
+	sealKey     string         // key that the coordinator encrypts with
+	coordinator string         // public key of the coordinator
+	seq         uint64         // of the last command
+	runner      *run.Runner    // of the previous level; nil if a share is using it
+	runnerTask  *run.Task      // task that runner was opened for
+	progress    map[int][]byte // finished work of shares to take over
 }
 
 // coordinatorTimeout is how long an agent without load waits for a silent coordinator.
@@ -277,7 +277,9 @@ func (a *agent) execute(m *nats.Msg) status {
 			a.shares, a.attempt = nil, ""
 		}
 	case cmdProgress:
-		a.progress.add(o)
+		if err := a.addProgress(o); err != nil {
+			return status{State: stateFailed, Refused: err.Error()}
+		}
 	case cmdPrepare:
 		if err := a.prepare(o); err != nil {
 			return status{State: stateFailed, Refused: err.Error()}

@@ -85,7 +85,7 @@ type command struct {
 	Lease time.Duration `json:"lease,omitempty"` // of cmdPrepare: send nothing without contact for this long; 0: no other agent takes over
 	Start int64         `json:"start,omitempty"` // of cmdStart: nanoseconds since 1970 by the agent's clock
 
-	Piece    int    `json:"piece,omitempty"`    // of cmdProgress: number of the piece; of cmdPrepare: number of all pieces
+	Offset   int    `json:"offset,omitempty"`   // of cmdProgress: bytes before this piece; of cmdPrepare: bytes of all pieces
 	Progress []byte `json:"progress,omitempty"` // of cmdProgress: a piece of a shareProgress
 
 	from, sealKey string // the coordinator's public keys, from the headers

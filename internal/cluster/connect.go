@@ -2,8 +2,6 @@ package cluster
 
 import (
 	"cmp"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -13,8 +11,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-
-	"github.com/tacho-bench/tacho/internal/atomicfile"
 )
 
 // Access configures the connection to NATS.
@@ -92,12 +88,11 @@ func (a *Access) connect() (*nats.Conn, error) {
 	case pin != "": // embedded server of a coordinator
 		options = append(options, nats.Secure(pinned(pin)), nats.TLSHandshakeFirst(), nats.CustomInboxPrefix(inboxPrefix(a.Identity.Public())),
 			nats.Nkey(a.Identity.Public(), a.Identity.pair.Sign))
-	case a.CA != "" || a.Cert != "":
-		c, err := a.tls()
-		if err != nil {
-			return nil, err
-		}
-		options = append(options, nats.Secure(c))
+	case a.CA != "":
+		options = append(options, nats.RootCAs(a.CA))
+	}
+	if a.Cert != "" {
+		options = append(options, nats.ClientCert(a.Cert, a.Key))
 	}
 	if a.Dial != nil {
 		options = append(options, nats.SetCustomDialer(dialer(a.Dial)))
@@ -119,26 +114,4 @@ func (a *Access) connect() (*nats.Conn, error) {
 		err = fmt.Errorf("join NATS at %s: %w: check that a NATS server listens there", a.redacted(), err)
 	}
 	return nc, err
-}
-
-func (a *Access) tls() (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if a.CA != "" {
-		text, err := atomicfile.ReadOwn(a.CA)
-		if err != nil {
-			return nil, err
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("%s contains no PEM certificate", a.CA)
-		}
-	}
-	if a.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(a.Cert, a.Key)
-		if err != nil {
-			return nil, err
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return c, nil
 }

@@ -64,10 +64,10 @@ func (a *agent) prepare(o *command) error {
 			return errors.New("the agent is busy with another level")
 		}
 	}
-	if err := a.checkTask(o.Task); err != nil {
+	if err := o.Task.CheckTargets(a.Allow); err != nil {
 		return err
 	}
-	progress, err := a.progress.take(o)
+	progress, err := a.takeProgress(o)
 	if err != nil {
 		return fmt.Errorf("the progress of the share cannot be read: %w", err)
 	}

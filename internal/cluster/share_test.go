@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -59,19 +60,21 @@ func TestPast(t *testing.T) {
 	second.sees(t, 6, 1, 2, false) // by two agents, finished
 	first.sees(t, 8, 0, 3, true)
 	other.sees(t, 3, 0, 3, false)
-	var told progressByShare
-	pieces, err := l.progress(0, time.Minute).commands()
+	text, err := json.Marshal(l.progress(0, time.Minute))
 	must(t, err)
-	for range 2 { // a command may arrive twice
-		for _, o := range pieces {
-			o.Attempt, o.Share = "0-x", 7
-			told.add(&o)
+	taker := &agent{}
+	for at := 0; at < len(text); at += 10 {
+		for range 2 { // a command may arrive twice
+			must(t, taker.addProgress(&command{Share: 7, Offset: at, Progress: text[at:min(at+10, len(text))]}))
 		}
 	}
-	if other, err := told.take(&command{Attempt: "0-x", Share: 8, Piece: len(pieces)}); err == nil {
+	if taker.addProgress(&command{Share: 7, Offset: len(text) + 1}) == nil || taker.addProgress(&command{Share: 7, Offset: -1}) == nil {
+		t.Error("a gap was not noticed")
+	}
+	if other, err := taker.takeProgress(&command{Share: 8, Offset: len(text)}); err == nil {
 		t.Errorf("another share knows it, too: %v", other)
 	}
-	got, err := told.take(&command{Attempt: "0-x", Share: 7, Piece: len(pieces)})
+	got, err := taker.takeProgress(&command{Share: 7, Offset: len(text)})
 	must(t, err)
 	if !slices.Equal(got.Skip, []uint64{1, 2, 4, 6, 8}) || got.Elapsed != time.Minute {
 		t.Errorf("it leaves out %v, at %v", got.Skip, got.Elapsed)
@@ -94,19 +97,20 @@ func TestPastInPieces(t *testing.T) {
 		s.partial[uint64(i)].Finished[0].Answer.Text = strings.Repeat("x", 30_000)
 	}
 	sealer, agent := pair(t)
-	var told progressByShare
-	pieces, err := l.progress(0, time.Minute).commands()
+	text, err := json.Marshal(l.progress(0, time.Minute))
 	must(t, err)
-	for _, o := range pieces {
+	o := command{Kind: cmdProgress}
+	for o.Progress = range slices.Chunk(text, maxProgressBytes) {
 		if n := len(sealer.mustSeal(t, agent, o).Data); n > 1<<20 {
 			t.Errorf("an order of %d bytes", n)
 		}
-		told.add(&o)
+		must(t, agent.addProgress(&o))
+		o.Offset += len(o.Progress)
 	}
-	got, err := told.take(&command{Piece: len(pieces)})
+	got, err := agent.takeProgress(&o)
 	must(t, err)
-	if len(got.Skip) != 300_040 || len(got.Partial) != 40 || len(pieces) < 10 {
-		t.Errorf("%d sessions are left out, %d go on, in %d pieces", len(got.Skip), len(got.Partial), len(pieces))
+	if len(got.Skip) != 300_040 || len(got.Partial) != 40 || o.Offset < 10*maxProgressBytes {
+		t.Errorf("%d sessions are left out, %d go on, in %d bytes", len(got.Skip), len(got.Partial), o.Offset)
 	}
 }
 

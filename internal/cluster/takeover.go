@@ -31,22 +31,21 @@ func (c *Coordinator) takeOver(ctx context.Context, l *levelRun, s *share) {
 
 // handOver sends an agent the progress of a share in pieces, and prepares the rest on it.
 func (c *Coordinator) handOver(ctx context.Context, l *levelRun, s *share, done *shareProgress) error {
-	pieces, err := done.commands()
-	for _, o := range pieces {
-		o.Attempt, o.Share = l.attempt, s.id
-		now, answered := c.sendUntilAnswered(ctx, s.member, o)
+	text, err := json.Marshal(done)
+	if err != nil {
+		return err
+	}
+	o := s.prepareCommand(l)
+	for piece := range slices.Chunk(text, maxProgressBytes) {
+		now, answered := c.sendUntilAnswered(ctx, s.member, command{Kind: cmdProgress, Attempt: l.attempt, Share: s.id, Offset: o.Offset, Progress: piece})
 		switch {
 		case !answered:
 			return errors.New("the agent did not receive the progress of the share")
 		case now.Refused != "":
 			return s.member.refused(now)
 		}
+		o.Offset += len(piece)
 	}
-	if err != nil {
-		return err
-	}
-	o := s.prepareCommand(l)
-	o.Piece = len(pieces)
 	return c.awaitReady(ctx, s, o)
 }
 
@@ -58,15 +57,6 @@ type shareProgress struct {
 	Skip    []uint64          `json:"skip,omitempty"`  // sessions that finished or started
 	Partial []session.Partial `json:"begun,omitempty"` // finished turns of unfinished sessions
 	Elapsed time.Duration     `json:"now"`             // since the start of the level
-}
-
-// commands returns the progress in pieces.
-func (p *shareProgress) commands() (out []command, err error) {
-	text, err := json.Marshal(p)
-	for piece := range slices.Chunk(text, maxProgressBytes) {
-		out = append(out, command{Kind: cmdProgress, Piece: len(out), Progress: piece})
-	}
-	return out, err
 }
 
 // progress returns the finished work of a part of the level, by all its agents.
@@ -135,37 +125,25 @@ func (l *levelRun) leastBusy(k int) *member {
 	return best
 }
 
-// progressByShare holds the pieces of the progress of shares that the agent will take over.
-type progressByShare map[shareKey]map[int][]byte
-
-type shareKey struct {
-	try   string
-	share int
+// addProgress stores a piece of the progress of a share that the agent will take over. A piece may arrive again.
+func (a *agent) addProgress(o *command) error {
+	before := a.progress[o.Share]
+	if o.Offset < 0 || o.Offset > len(before) {
+		return errors.New("a piece of the progress is missing")
+	}
+	if a.progress == nil {
+		a.progress = map[int][]byte{}
+	}
+	a.progress[o.Share] = append(before[:o.Offset], o.Progress...)
+	return nil
 }
 
-// add keeps a piece. It may arrive twice.
-func (all *progressByShare) add(o *command) {
-	if *all == nil {
-		*all = progressByShare{}
-	}
-	name := shareKey{o.Attempt, o.Share}
-	if (*all)[name] == nil {
-		(*all)[name] = map[int][]byte{}
-	}
-	(*all)[name][o.Piece] = o.Progress
-}
-
-// take returns and removes the progress of a command's share. It is nil if the share is new.
-func (all progressByShare) take(o *command) (*shareProgress, error) {
-	if o.Piece == 0 {
+// takeProgress returns and removes the progress of a command's share. It is nil if the share is new.
+func (a *agent) takeProgress(o *command) (*shareProgress, error) {
+	if o.Offset == 0 {
 		return nil, nil
 	}
-	name := shareKey{o.Attempt, o.Share}
-	var text []byte
-	for i := range o.Piece {
-		text = append(text, all[name][i]...)
-	}
-	delete(all, name)
-	p := &shareProgress{}
+	p, text := &shareProgress{}, a.progress[o.Share]
+	delete(a.progress, o.Share)
 	return p, json.Unmarshal(text, p)
 }

@@ -7,14 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
-
-	"github.com/tacho-bench/tacho/internal/run"
 )
 
 // All clients of a NATS server may have one token, so NATS can neither tell who sent a message nor hide a plan. Messages
@@ -168,53 +165,4 @@ func CheckKey(key string) error {
 		return fmt.Errorf("%q is not a public key: copy the one that tacho bench --agents prints", key)
 	}
 	return nil
-}
-
-// AnyTarget permits all targets.
-const AnyTarget = "any"
-
-// CheckTarget returns an error if a pattern cannot match any target.
-func CheckTarget(pattern string) error {
-	u, err := url.Parse(pattern)
-	if pattern == AnyTarget || err == nil && (u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") || u.Scheme == "unix" && u.Path != "") {
-		return nil
-	}
-	return fmt.Errorf("%q is not a server: write http://host:8000, or %s for all servers", pattern, AnyTarget)
-}
-
-// checkAddress returns an error if no pattern permits a target. A pattern is the start of an address, such as
-// http://host:8000. A pattern without a port permits all ports of the host.
-func checkAddress(patterns []string, target string) error {
-	t, err := url.Parse(target)
-	if err != nil {
-		return errors.New("the plan's target is not an address")
-	}
-	if slices.ContainsFunc(patterns, func(pattern string) bool { return pattern == AnyTarget || matchesTarget(pattern, t) }) {
-		return nil
-	}
-	return fmt.Errorf("this agent does not permit the target %s: start it with --allow-target %[1]s", t.Scheme+"://"+t.Host)
-}
-
-func matchesTarget(pattern string, t *url.URL) bool {
-	p, err := url.Parse(pattern)
-	if err != nil || p.Scheme != t.Scheme {
-		return false
-	}
-	if p.Scheme == "unix" {
-		return p.Path == t.Path
-	}
-	path := strings.TrimSuffix(p.Path, "/")
-	return strings.EqualFold(p.Hostname(), t.Hostname()) && (p.Port() == "" || p.Port() == t.Port()) &&
-		(path == "" || t.Path == path || strings.HasPrefix(t.Path, path+"/"))
-}
-
-// checkTask returns an error if the owner of this agent does not permit a server of a task.
-func (a *agent) checkTask(t *run.Task) error {
-	addresses, err := t.Addresses()
-	for _, target := range slices.Concat(addresses, t.Targets) {
-		if err == nil {
-			err = checkAddress(a.Allow, target)
-		}
-	}
-	return err
 }
