@@ -93,7 +93,7 @@ type Timeline struct {
 	Wrote time.Duration `json:"wrote_ns"` // the last byte of the request was written
 	Head  time.Duration `json:"head_ns"`  // the first byte of the response arrived
 
-	Opening Events `json:"opening,omitempty"` // events before the first token event without text, token ids, log probabilities or a count
+	Opening Events `json:"opening,omitempty"` // events before the first token event without text, token ids or log probabilities
 	Events  Events `json:"events"`            // token arrivals
 
 	End time.Duration `json:"end_ns"` // the response was complete or had failed

@@ -77,7 +77,7 @@ func (d *llamaDecoder) decode(payload []byte, c *chunk) error {
 		c.tokens = max(d.usage.Completion-d.before, 0)
 		d.before = d.usage.Completion
 	}
-	c.token = len(d.text) > 0 || c.tokens > 0
+	c.token, c.mute = len(d.text) > 0 || c.tokens > 0, len(d.text) == 0 && d.ids == 0
 	if d.stop {
 		c.end, c.finish = true, d.finish
 		c.counted, c.usage = d.counted, d.usage

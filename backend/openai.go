@@ -184,9 +184,7 @@ func (d *openAIDecoder) decode(payload []byte, c *chunk) error {
 	// If the first chunk is also the last, usage is a total and does not show whether this chunk carries a token.
 	c.token = x.Kind != wire.OpenAINoToken || x.Blank && !c.end || x.TokenIDs > 0 || generated > 0 && (d.chunks > 1 || len(x.Finish) == 0)
 	c.kind = tokenKinds[x.Kind]
-	if x.Kind == wire.OpenAINoToken && x.TokenIDs == 0 && generated == 0 {
-		c.kind = tacho.NoText
-	}
+	c.mute = x.Kind == wire.OpenAINoToken && x.TokenIDs == 0
 	switch {
 	case x.TokenIDs > 0:
 		c.tokens = x.TokenIDs

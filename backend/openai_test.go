@@ -89,9 +89,9 @@ func TestOpenAIStreams(t *testing.T) {
 			"abcd", 5, tacho.FromUsage, &tacho.Usage{Prompt: 7, Completion: 5}, "",
 		},
 		{
-			"continuous usage counts a first token without a text",
+			"continuous usage does not make an event without a text the first token",
 			events(`{"choices":[{"text":""}]`+used(1)+`}`, `{"choices":[{"text":"ab"}]`+used(2)+`}`, `{"choices":[{"text":"","finish_reason":"length"}]`+used(2)+`}`, done),
-			[]event{{Tokens: 1}, {Tokens: 1}},
+			[]event{{Tokens: 1}},
 			"ab", 2, tacho.FromUsage, &tacho.Usage{Prompt: 7, Completion: 2}, "",
 		},
 		{

@@ -28,6 +28,7 @@ type chunk struct {
 	token   bool            // the event carries tokens
 	kind    tacho.TokenKind // kind of the tokens
 	tokens  int             // number of tokens; 0 if unknown
+	mute    bool            // the event carries neither text nor token ids nor log probabilities, but possibly a count
 	text    []byte
 	content []byte // content part of a text with several kinds; nil if the text is of one kind
 	whole   bool   // text is the complete text so far and replaces earlier text
@@ -269,11 +270,14 @@ func (r *reader) account(c *chunk) {
 // badFinish lists the finish reasons used by servers for failures.
 var badFinish = map[string]bool{"error": true, "abort": true, "parse_error": true, wire.NaNHappened: true}
 
-// token adds an event to the record. An empty event before the first text goes to Opening: it may be half a character,
-// but also the announcement of an answer or a heartbeat, and no count of one answer distinguishes them. Later, it is no
-// token if the server says how many tokens its events have.
+// token adds an event to the record. A mute event before the first text goes to Opening: it may be half a character,
+// but also the announcement of an answer or a heartbeat, and no count distinguishes them, because servers announce counts,
+// too. Later, a mute event without a count is no token if the server says how many tokens its events have.
 func (r *reader) token(c *chunk, at transport.Read) {
-	events, opening := &r.rec.Events, c.kind == tacho.NoText && len(r.rec.Events) == 0
+	events, opening := &r.rec.Events, c.mute && len(r.rec.Events) == 0
+	if c.mute && c.tokens == 0 {
+		c.kind = tacho.NoText
+	}
 	switch last := len(r.rec.Events) - 1; {
 	case opening:
 		events = &r.rec.Opening

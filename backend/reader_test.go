@@ -294,8 +294,58 @@ func TestPreemptionIsNotAClockStep(t *testing.T) {
 	}
 }
 
-// An event without text, token ids, log probabilities or a count before the first text is never the first token,
-// whatever the server counts. It stays in the record. The live view does not take it for a token either.
+// In all protocols with counts in events, a count without text, token ids or log probabilities is no first token. A text
+// that follows without a new count is one.
+func TestCountIsNoFirstToken(t *testing.T) {
+	sgl := func(text string, n int) string {
+		return fmt.Sprintf(`{"text":%q,"meta_info":{"completion_tokens":%d}}`, text, n)
+	}
+	llama := func(text, ids string, n int) string {
+		return fmt.Sprintf(`{"content":%q,"tokens":[%s],"tokens_predicted":%d}`, text, ids, n)
+	}
+	tri := func(text string, n int) string {
+		return fmt.Sprintf(`{"text_output":%q,"num_output_tokens":%d}`, text, n)
+	}
+	tgi := func(text, score string) string {
+		return fmt.Sprintf(`{"token":{"id":0,"text":%q,"logprob":%s,"special":false}}`, text, score)
+	}
+	for name, tc := range map[string]struct {
+		kind          *Kind
+		stream        []string
+		first, tokens int // index of the first token event; number of token events
+		opening       int
+	}{
+		"SGLang, announced":             {&sglangNative, []string{sgl("", 0), sgl("a", 1), sgl("ab", 2)}, 1, 2, 0},
+		"SGLang, half a character":      {&sglangNative, []string{sgl("", 1), sgl("a", 2), sgl("ab", 3)}, 1, 2, 1},
+		"SGLang, counted early":         {&sglangNative, []string{sgl("", 1), sgl("a", 1), sgl("ab", 2)}, 1, 2, 1},
+		"SGLang, all counted at first":  {&sglangNative, []string{sgl("", 3), sgl("a", 3), sgl("ab", 3), sgl("abc", 3)}, 1, 3, 1},
+		"SGLang, ids":                   {&sglangNative, []string{`{"text":"","output_ids":[7],"meta_info":{"completion_tokens":1}}`, sgl("a", 2)}, 0, 2, 0},
+		"SGLang, half during":           {&sglangNative, []string{sgl("a", 1), sgl("a", 2), sgl("ab", 3)}, 0, 3, 0},
+		"llama.cpp, counted early":      {&llamaCPP, []string{llama("", "", 1), llama("a", "7", 1), llama("b", "7", 2)}, 1, 2, 1},
+		"llama.cpp, ids":                {&llamaCPP, []string{llama("", "7", 1), llama("a", "7", 2)}, 0, 2, 0},
+		"Triton, counted early":         {&tritonVLLM, []string{tri("", 1), tri("a", 1), tri("b", 1)}, 1, 2, 1},
+		"TGI, without log probability":  {&textGeneration, []string{tgi("", "null"), tgi("a", "-1"), tgi("b", "-1")}, 1, 2, 1},
+		"TGI, half a character":         {&textGeneration, []string{tgi("", "-1"), tgi("a", "-1")}, 0, 2, 0},
+		"TGI, log probabilities absent": {&textGeneration, []string{tgi("a", "null"), tgi("", "null"), tgi("b", "null")}, 0, 3, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := testReader(*tc.kind)
+			for i, payload := range tc.stream {
+				payload = "data: " + payload + "\n\n"
+				if err := r.Consume([]byte(payload), []transport.Read{{End: len(payload), At: int64(i), Recv: uint32(i)}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.finish()
+			if rec := r.rec; int(rec.First()) != tc.first || len(rec.Events) != tc.tokens || len(rec.Opening) != tc.opening {
+				t.Errorf("first token in event %d, %d token events, %d before: want %d, %d, %d", rec.First(), len(rec.Events), len(rec.Opening), tc.first, tc.tokens, tc.opening)
+			}
+		})
+	}
+}
+
+// An event without text, token ids or log probabilities before the first text is never the first token, whatever the
+// server counts, in that event or at the end. It stays in the record. The live view does not take it for a token either.
 func TestEmptyFirstEvent(t *testing.T) {
 	const (
 		empty  = `{"choices":[{"text":""}]}`
@@ -336,7 +386,10 @@ func TestEmptyFirstEvent(t *testing.T) {
 		"log probabilities":                {[]string{logged, token, usage(2)}, 0, 2, 0},
 		"log probabilities, chat":          {[]string{talk, delta, usage(2)}, 0, 2, 0},
 		"no log probabilities":             {[]string{none, delta, usage(2)}, 1, 1, 1},
-		"a count in each event":            {[]string{counted("", 1), counted("a", 2)}, 0, 2, 0},
+		"a count in each event":            {[]string{counted("", 1), counted("a", 2)}, 1, 1, 1},
+		"a count before the text":          {[]string{counted("", 1), counted("a", 1), counted("a", 2)}, 1, 2, 1},
+		"all tokens counted at first":      {[]string{counted("", 2), counted("a", 2), counted("a", 2)}, 1, 2, 1},
+		"a count during the answer":        {[]string{counted("a", 1), counted("", 2), counted("a", 3)}, 0, 3, 0},
 		"a count in each event, announced": {[]string{counted("", 0), counted("a", 1), counted("a", 2)}, 1, 2, 1},
 		"a role":                           {[]string{role, delta, usage(2)}, 1, 1, 0},
 		"heartbeats":                       {[]string{role, beat, beat, beat, delta, delta, apart, usage(5), done}, 4, 2, 3},

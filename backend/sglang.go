@@ -62,13 +62,15 @@ func encodeSGLang(o *Options, r *tacho.Request) ([]byte, error) {
 type sglangDecoder struct {
 	scan scanner
 
-	text, before []byte // text of this event and of the previous event
+	text, before []byte // text of this event and of the latest event with a longer text
 	hasText      bool   // this event contains a text
 	length       int    // length of the longest text so far
 	ids          int    // number of ids in this event
 	meta         sglangMeta
-	completion   int // tokens generated up to the previous event
-	events       int // number of events with tokens
+	completion   int  // tokens generated up to the previous event
+	events       int  // number of events with tokens
+	mute         bool // the tokens so far have neither text nor ids
+	broken       bool // counts are wrong: a text came without a token
 	deltas       bool
 }
 
@@ -130,22 +132,28 @@ func (d *sglangDecoder) tokens(c *chunk) {
 	}
 	// The complete text so far cannot become shorter.
 	d.deltas = d.deltas || d.hasText && len(d.text) < d.length
+	grown := false
 	switch {
 	case !d.hasText:
 	case d.deltas:
-		c.text, c.token = d.text, len(d.text) > 0 && !d.meta.counted && d.ids == 0
+		c.text, grown = d.text, len(d.text) > 0
 	default:
 		c.text, c.whole, d.length = d.text, true, len(d.text)
-		if !d.meta.counted && d.ids == 0 { // without any count, only a longer text indicates a token
-			c.token = !bytes.Equal(d.text, d.before)
-			d.before = append(d.before[:0], d.text...)
-		}
+		grown = !bytes.Equal(d.text, d.before)
+		d.before = append(d.before[:0], d.text...)
 	}
-	if n := total - d.completion; n > 0 {
+	n := max(total-d.completion, 0)
+	d.completion += n
+	d.broken = d.broken || d.mute && grown && n == 0
+	switch {
+	case d.broken || !d.meta.counted && d.ids == 0: // without counts, only a longer text indicates a token
+		c.token = grown
+	case n > 0:
 		c.token, c.tokens = true, n
-		d.completion = total
 	}
+	c.mute = !grown && d.ids == 0
 	if c.token {
+		d.mute = c.mute && (d.mute || d.events == 0)
 		d.events++
 	}
 }

@@ -67,7 +67,7 @@ func (d *tgiDecoder) decode(payload []byte, c *chunk) error {
 	x := &d.delta
 	c.failed, c.message = x.Failed, x.Error
 	if x.Token {
-		c.token, c.tokens = true, 1
+		c.token, c.tokens, c.mute = true, 1, len(x.Text) == 0 && !x.Scored
 	}
 	if !x.Special {
 		c.text = x.Text

@@ -9,6 +9,7 @@ type tgiDelta struct {
 	Token   bool   // the event carries a token, possibly without text
 	Text    []byte // text of the token
 	Special bool   // the token is not part of the generated text
+	Scored  bool   // the token has a log probability
 	Last    bool   // the stream ends with this event, and Whole is the complete text
 	Whole   []byte
 	Finish  []byte // finish reason, if the request asked for details
@@ -52,6 +53,8 @@ func (d *tgiDelta) token(key []byte) {
 		d.Text, _ = s.String(d.Text[:0])
 	case "special":
 		d.Special = s.Type() == 't'
+	case "logprob":
+		d.Scored = s.Type() != 'n'
 	}
 }
 

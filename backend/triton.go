@@ -140,6 +140,7 @@ func (d *tritonDecoder) decode(payload []byte, c *chunk) error {
 		c.token = len(d.text) > d.length
 		d.length = len(d.text)
 	}
+	c.mute = len(d.text) == 0
 	c.tokens = d.tokens
 	if d.hasTokens {
 		d.usage.Completion = max(d.usage.Completion+d.tokens, d.usage.Completion) // guards against overflow

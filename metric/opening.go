@@ -10,8 +10,8 @@ import (
 	"github.com/tacho-bench/tacho/stat"
 )
 
-// Opening describes successful answers that begin with events without text, token ids, log probabilities or
-// a count. Such an event may be half a character, the announcement of an answer or a heartbeat of a gateway,
+// Opening describes successful answers that begin with events without text, token ids or log probabilities, with or
+// without a count. Such an event may be half a character, the announcement of an answer or a heartbeat of a gateway,
 // so it is never the first token. If it was one, TTFT is too long and TPOT too short.
 type Opening struct {
 	Answers   int     `json:"answers"`   // answers whose first such event may have been the first token
@@ -161,7 +161,7 @@ var openingRule = Rule{
 	Code: "first-token", Unit: "share", Note: 0.005, Degraded: maxUncertain, Invalid: never,
 	Figures: slices.Concat(firstFigures, []*Metric{TPOT}),
 	Action:  "set --return-token-ids (vLLM)",
-	Doc:     fmt.Sprintf("largest possible error of mean, median or p99 of TTFT or TPOT, or of 1 %% of their values / the value, but at least %d ms, if the first event without text, token ids, log probabilities or a count was the first token. The error is 0 if the server counted no more tokens than the events with text carry", minMillis),
+	Doc:     fmt.Sprintf("largest possible error of mean, median or p99 of TTFT or TPOT, or of 1 %% of their values / the value, but at least %d ms, if the first event without text, token ids or log probabilities was the first token. The error is 0 if the server counted no more tokens than the events with text carry", minMillis),
 	value: func(s *Summary) (float64, bool) {
 		if s.Opening == nil {
 			return 0, false
