@@ -53,6 +53,9 @@ func (u *NetworkUse) merge(o *NetworkUse) {
 // delays slightly shorter. Delays caused by the server itself have about as many of both.
 const stallsPerShort = 4
 
+// fewestStalls is the minimum number of such delays, because the first token of an answer may take as long by itself.
+const fewestStalls = 5
+
 // networkRules check for effects of the network or of the server's use of it.
 var networkRules = []Rule{
 	{
@@ -78,7 +81,7 @@ var networkRules = []Rule{
 		Action: "set TCP_NODELAY on server or proxy",
 		Doc:    fmt.Sprintf("requests with the first tokens together, slightly more than %v (a delayed acknowledgement) after the response headers / all requests, if at most a quarter as many have a slightly shorter delay. A server with Nagle's algorithm holds data back", delayedAck),
 		value: func(s *Summary) (float64, bool) {
-			if s.Network.Stalls <= stallsPerShort*s.Network.Short {
+			if s.Network.Stalls < fewestStalls || s.Network.Stalls <= stallsPerShort*s.Network.Short {
 				return 0, false
 			}
 			return ratio(s.Network.Stalls, s.Requests)

@@ -206,6 +206,7 @@ var verdictCases = []struct {
 	{"read clock", func(s *metric.Summary) { s.Clock = metric.ClockUse{Read: 1000, Name: "read"} }, "read-clock NOTE"},
 	{"a request that the kernel sent again", func(s *metric.Summary) { s.Network.Retransmitted = 1 }, "retransmits NOTE"},
 	{"an answer out of order", func(s *metric.Summary) { s.Network.OutOfOrder = 1 }, "out-of-order NOTE"},
+	{"a few delays as long as a delayed acknowledgement", func(s *metric.Summary) { s.Requests, s.Network.Stalls = 10, 4 }, ""},
 	{"delayed acknowledgements", func(s *metric.Summary) { s.Network.Stalls, s.Network.Short = 101, 25 }, "nagle NOTE"},
 	{"a few waits as if", func(s *metric.Summary) { s.Network.Stalls = 50 }, ""},
 	{"steps as long as the delay", func(s *metric.Summary) { s.Network.Stalls, s.Network.Short = 500, 125 }, ""},

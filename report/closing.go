@@ -65,8 +65,8 @@ const mostDoubts = 3
 
 // Doubts returns the reasons not to trust levels, each reason once. The worst
 // come first. Equal severities are in the order of the rules, in which an interrupted
-// run comes before noise. word precedes the numbers of probes; levels have
-// the names of the conclusion.
+// run comes before noise. word precedes the numbers of probes of a
+// search; levels have the names of the conclusion.
 func Doubts(word string, levels []outcome.Level) []string {
 	type doubt struct {
 		reason metric.Reason
@@ -75,7 +75,8 @@ func Doubts(word string, levels []outcome.Level) []string {
 	var all []doubt
 	for i := range levels {
 		for _, r := range levels[i].Summary.Verdict.Reasons {
-			if r.Severity != metric.Degraded && r.Severity != metric.Invalid {
+			expected := word != "" && r.Code == metric.QueueGrowth // a search overloads the server, and names the overloaded probes
+			if expected || r.Severity != metric.Degraded && r.Severity != metric.Invalid {
 				continue
 			}
 			k := slices.IndexFunc(all, func(d doubt) bool { return d.reason.Code == r.Code && d.reason.Severity == r.Severity })

@@ -27,4 +27,8 @@ func TestReasonsAreInTheOrderOfTheRules(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
+	overloaded := []outcome.Level{level("1", metric.Degraded, metric.QueueGrowth), level("2", metric.Degraded, "drift", metric.QueueGrowth)}
+	if got, want := Doubts("probe", overloaded), []string{"DEGRADED at probe 2: drift."}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q, because a search overloads the server", got, want)
+	}
 }

@@ -93,6 +93,7 @@ rejected, because each probe ends when its result is certain.`,
 
 // run checks the flags and searches for the limit.
 func (f *findFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
+	asked := p
 	f.SLO = p.TakeSLO()
 	if err := knownWord("goal of --find", f.Load, findKinds()); err != nil {
 		return usage(err)
@@ -107,14 +108,14 @@ func (f *findFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
 			_, _ = fmt.Fprintln(env.Stderr, estimate) // informational
 		}
 		_, _ = fmt.Fprintf(env.Stderr, "Would search for the maximum %s that meets %s, within %s, with these options:\n", f.Load, f.SLO, f.Within) // informational
-		return dryRun(env, p)
+		return dryRun(env, asked)
 	}
 	return measure(ctx, env, p, nil, func(ctx context.Context, b *benchRun) error {
 		b.search = s
 		if estimate != "" {
 			b.Message(estimate)
 		}
-		find := &finding{run: b, search: s}
+		find := &finding{run: b, search: s, flags: f}
 		return find.conclude(ctx, b.bench.Find(ctx, s))
 	})
 }
@@ -127,10 +128,29 @@ func findKinds() (out []string) {
 	return out
 }
 
+// goal returns the flags of the search, except its time.
+func (f *findFlags) goal() string {
+	flags := " --slo " + outcome.Quoted(f.SLO)
+	if f.Load != string(search.Rate) {
+		flags += " --find " + f.Load
+	}
+	if f.From > 0 {
+		flags += fmt.Sprintf(" --from %g", f.From)
+	}
+	if f.To > 0 {
+		flags += fmt.Sprintf(" --to %g", f.To)
+	}
+	if f.Within != "5%" {
+		flags += " --within " + outcome.Quoted(f.Within)
+	}
+	return flags
+}
+
 // A finding is a search in progress.
 type finding struct {
 	run    *benchRun
 	search *search.Search
+	flags  *findFlags
 }
 
 // conclude prints the probes and the limit, stores both and returns the exit
@@ -145,7 +165,8 @@ func (f *finding) conclude(ctx context.Context, err error) error {
 	err = f.run.conclude(ctx, err)
 	var exit *exitError
 	if !limit.Decided && f.timeHelps() && (err == nil || errors.As(err, &exit) && exit.code == exitInvalid) {
-		f.run.Message("Next, give the search more time: add --budget " + shortDuration((2*f.spent()).Truncate(halfMinute)+halfMinute))
+		more := shortDuration((2 * f.spent()).Truncate(halfMinute) + halfMinute)
+		f.run.Message(f.run.env.suggestion("Next, give the search more time: tacho find " + f.run.target() + f.run.same("Load") + f.flags.goal() + " --budget " + more))
 	}
 	switch {
 	case errors.As(err, &exit) && exit.code == exitInvalid && !f.allVoid() && f.run.bench.Runner.Plan.FailIf == "":

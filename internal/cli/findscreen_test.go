@@ -35,7 +35,7 @@ func TestFindScreen(t *testing.T) {
 				t.Errorf("line %d of the table: %q", i, line)
 			}
 		}
-		if text := errs.String(); strings.Contains(text, " finished in ") || strings.Count(text, "Probe 1,") != 1 || !strings.Contains(text, "Next, give the search more time: add --budget ") {
+		if text := errs.String(); strings.Contains(text, " finished in ") || strings.Count(text, "Probe 1,") != 1 || !strings.Contains(text, "Next, give the search more time:\n  tacho find --sim vllm-8b-h100 --random-input-len 200 --random-output-len 20 ") {
 			t.Errorf("messages:\n%s", text)
 		}
 	})

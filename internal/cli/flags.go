@@ -169,8 +169,6 @@ func flagsOnly(cmd *cobra.Command, args []string) error {
 		hint = ": write --base-url " + args[0]
 	} else if way := migrate.Modes[args[0]]; way != "" && cmd.Name() == "bench" {
 		hint = ": " + way
-	} else if cmd.Name() == "bench" && migrate.Commands[args[0]] == "bench" {
-		hint = ": leave the word out"
 	}
 	return fmt.Errorf("%s accepts flags only, not %q%s", cmd.Name(), args[0], hint)
 }

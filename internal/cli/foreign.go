@@ -21,8 +21,14 @@ func translateLine(env *Env, root *cobra.Command, args []string) (all, translate
 	}
 	at := slices.Index(args, cmd.Name()) + 1
 	head, rest := slices.Clone(args[:at]), args[at:]
-	if cmd.Name() == "bench" && len(rest) > 0 && rest[0] == "serve" { // as in vllm bench serve
-		rest, env.vllm = rest[1:], true
+	if cmd.Name() == "bench" {
+		rest = rest[migrate.Words(rest):]
+		if len(rest) > 0 && rest[0] == "serve" { // as in vllm bench serve
+			rest, env.vllm = rest[1:], true
+		}
+		if len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+			return nil, nil, usage(flagsOnly(cmd, rest))
+		}
 	}
 	line, err := migrate.Line(rest, func(name string) bool { return cmd.Flags().Lookup(name) != nil })
 	if err != nil {

@@ -198,8 +198,8 @@ func TestWordsOfOtherTools(t *testing.T) {
 		"serve-bench --port 1":          `unknown command "serve-bench": type tacho bench with the same flags (tacho --help lists all)`,
 		"guidellm benchmark --target U": `unknown command "guidellm": type tacho bench with the same flags (tacho --help lists all)`,
 		"vllm bench serve --model m":    `unknown command "vllm": type tacho bench with the same flags (tacho --help lists all)`,
-		"bench guidellm benchmark":      `bench accepts flags only, not "guidellm": leave the word out`,
-		"bench aiperf profile":          `bench accepts flags only, not "aiperf": leave the word out`,
+		"bench latency --batch-size 8":  `bench accepts flags only, not "latency": for one request after the other use --max-concurrency 1`,
+		"bench vllm bench startup":      `bench accepts flags only, not "startup": tacho measures servers that run; tacho sweep starts one per setting`,
 		"genai-bench":                   `unknown command "genai-bench": type tacho bench with the same flags (tacho --help lists all)`,
 		"bench --max-concurrency 8 --num-prompts 1 --max_concurrency sweep": "--max-concurrency is given twice, with 8 and with sweep: keep one",
 		"something --model m":      `unknown command "something" (tacho --help lists all)`,
@@ -209,6 +209,25 @@ func TestWordsOfOtherTools(t *testing.T) {
 	} {
 		if code, _, stderr := program(nil, strings.Fields(line)...); code != 2 || stderr != "tacho: "+want+"\n" {
 			t.Errorf("tacho %s: exit code %d, %s", line, code, stderr)
+		}
+	}
+}
+
+// TestLinesOfOtherTools checks that bench accepts whole command lines of other tools.
+func TestLinesOfOtherTools(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"aiperf profile -m m --url h:1 --concurrency 4 --endpoint-type chat --streaming": "max_concurrency: 4",
+		"genai-perf profile -m m --url h:1 --concurrency 4":                              "max_concurrency: 4",
+		"guidellm benchmark run --target http://h:1 --rate-type concurrent --rate 4":     "max_concurrency: 4",
+		"guidellm run --target http://h:1 --profile concurrent --rate 4":                 "max_concurrency: 4",
+		"genai-bench benchmark --api-base http://h:1 --num-concurrency 4":                "max_concurrency: 4",
+		"python3 -m sglang.bench_serving --backend sglang --host h --max-concurrency 4":  "max_concurrency: 4",
+		"sglang-bench --base-url http://h:1 --max-concurrency 4":                         "max_concurrency: 4",
+		"vllm bench serve --model m --max-concurrency 4":                                 "max_concurrency: 4",
+	} {
+		if code, out, errs := program(nil, append(strings.Fields("bench "+line), "--dry-run")...); code != 0 || !strings.Contains(out, want) {
+			t.Errorf("tacho bench %s: exit code %d\n%s%s", line, code, out, errs)
 		}
 	}
 }

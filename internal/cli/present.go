@@ -73,7 +73,7 @@ func (b *benchRun) showAll(r *report.Report) error {
 			before := map[bool]string{true: ", ", false: ": "}[strings.HasPrefix(text[0], outcome.SimulatedWord)]
 			text[0] = verdict + before + text[0]
 		}
-		return b.printClosing(text)
+		return b.printClosing(append(text, report.Doubts("", levels)...))
 	}
 	return nil
 }
@@ -144,7 +144,6 @@ var whatIsSent = []string{"Request", "Workload", "Dataset", "Conversations", "Tr
 // otherwise a search for the limit.
 func (b *benchRun) next() string {
 	p := &b.bench.Runner.Asked
-	target := "--base-url " + strings.Join(p.ShownURLs(), " ")
 	if b.settings > 0 {
 		return "start the best setting and find its maximum load: tacho find --base-url http://HOST:PORT" + b.same(whatIsSent...) + b.slo()
 	}
@@ -154,17 +153,28 @@ func (b *benchRun) next() string {
 	if !slices.ContainsFunc(b.bench.Outcome.Levels, func(l outcome.Level) bool { return l.Summary.Completed > 0 }) {
 		return "fix the cause and repeat the run: tacho bench --plan " + b.bench.Keep.Dir()
 	}
-	if p.Virtual {
-		target = "--virtual --sim " + strings.Join(p.Values("sim"), ",")
-	} else if p.Sim != "" {
+	if p.Sim != "" && !p.Virtual {
 		return "measure your server: tacho bench --base-url http://HOST:PORT" + b.same(append(whatIsSent, "Load")...) + limitsOf(p)
 	}
-	target += b.same(append(whatIsSent, "Server", "Agents", "Prediction")...)
+	target := b.target()
 	if b.short() {
 		return fmt.Sprintf("run longer, because a p99 needs %d requests: tacho bench %s%s%s --num-prompts %d", enoughRequests,
 			target, b.sameBut([]string{"num-prompts", "max-seconds", "sweep-num-prompts-factor"}, "Load"), limitsOf(p), enoughRequests)
 	}
 	return "find the highest load that keeps an SLO: tacho find " + target + b.slo()
+}
+
+// target returns the flags of the server or engine, and of the requests.
+func (b *benchRun) target() string {
+	p := &b.bench.Runner.Asked
+	target := "--base-url " + strings.Join(p.ShownURLs(), " ")
+	switch {
+	case p.Virtual:
+		target = "--virtual --sim " + strings.Join(p.Values("sim"), ",")
+	case p.Sim != "":
+		target = "--sim " + p.Sim
+	}
+	return target + b.same(append(whatIsSent, "Server", "Agents", "Prediction")...)
 }
 
 // enoughRequests is the smallest number of requests with a p99.

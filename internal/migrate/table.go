@@ -13,11 +13,24 @@ var Commands = map[string]string{
 	"serve-bench": "bench", "sglang": "bench", "sglang-bench": "bench", "visualize": "report", "vllm": "bench", "vllm-bench": "bench",
 }
 
-// Modes are words after bench, or in place of it, in command lines of other tools, with tacho's way.
+// Modes are words after bench in command lines of vLLM, with tacho's way.
 var Modes = map[string]string{
-	"benchmark": "leave the word out", "latency": "for one request after the other use --max-concurrency 1",
-	"profile": "leave the word out", "run": "leave the word out",
-	"sweep": "for several loads use a list, as in --request-rate 1,2,4; for settings of a server use tacho sweep", "throughput": "for the highest throughput use --request-rate inf",
+	"latency": "for one request after the other use --max-concurrency 1", "mm-processor": "tacho measures servers only",
+	"startup":    "tacho measures servers that run; tacho sweep starts one per setting",
+	"sweep":      "for several loads use a list, as in --request-rate 1,2,4; for settings of a server use tacho sweep",
+	"throughput": "for the highest throughput use --request-rate inf",
+}
+
+// Words returns how many words of a command line after tacho bench are the command of another tool, as in
+// guidellm benchmark run --target URL.
+func Words(args []string) (n int) {
+	if len(args) > 2 && strings.HasPrefix(args[0], "python") && args[1] == "-m" {
+		return 3 // python -m sglang.bench_serving
+	}
+	for n < len(args) && (Commands[args[n]] == "bench" || n > 0 && args[n] == "bench") {
+		n++
+	}
+	return n
 }
 
 // A Row translates flags of other tools. The first row with a flag and its value counts. A row with names only is for
