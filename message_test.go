@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 func TestMessageJSON(t *testing.T) {
@@ -24,9 +25,7 @@ func TestMessageJSON(t *testing.T) {
 		},
 	} {
 		var m tacho.Message
-		if err := json.Unmarshal([]byte(text), &m); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(text), &m))
 		if diff := cmp.Diff(want, m); diff != "" {
 			t.Errorf("%s: %s", text, diff)
 		}
@@ -85,9 +84,7 @@ func TestHasMedia(t *testing.T) {
 		`{"role":"assistant","content":null,"tool_calls":[]}`:                         false,
 	} {
 		var m tacho.Message
-		if err := json.Unmarshal([]byte(text), &m); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(text), &m))
 		if got := m.HasMedia(); got != want {
 			t.Errorf("%s: %v", text, got)
 		}

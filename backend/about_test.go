@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/transport"
 )
 
@@ -41,18 +42,9 @@ func TestAbout(t *testing.T) {
 			}
 			http.NotFound(w, r)
 		}))
-		client, err := transport.New(transport.Options{BaseURL: srv.URL})
-		if err != nil {
-			t.Fatal(err)
-		}
-		kind, err := backend.Find(tc.kind)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := kind.New(backend.Options{Client: client, Model: "m"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		client := must.Get(transport.New(transport.Options{BaseURL: srv.URL}))(t)
+		kind := must.Get(backend.Find(tc.kind))(t)
+		b := must.Get(kind.New(backend.Options{Client: client, Model: "m"}))(t)
 		if d := cmp.Diff([]backend.About{tc.want}, b.(backend.Server).About(t.Context())); d != "" {
 			t.Errorf("%s: (-want +got):\n%s", name, d)
 		}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/sim"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,16 +34,11 @@ type reaction struct {
 // vllmReactions returns vLLM's reactions recorded by make test-vllm.
 func vllmReactions(t *testing.T) []reaction {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("testdata", "vllm-api.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(filepath.Join("testdata", "vllm-api.jsonl")))(t)
 	var all []reaction
 	for d := json.NewDecoder(bytes.NewReader(b)); d.More(); {
 		var r reaction
-		if err := d.Decode(&r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.Decode(&r))
 		all = append(all, r)
 	}
 	return all
@@ -55,15 +51,9 @@ func (r reaction) react(t *testing.T, server string) reaction {
 	if r.Raw == "" {
 		body = r.Body
 	}
-	res, err := http.Post(server+r.Path, "application/json", bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(http.Post(server+r.Path, "application/json", bytes.NewReader(body)))(t)
 	defer res.Body.Close()
-	got, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(io.ReadAll(res.Body))(t)
 	var answer struct {
 		Error struct {
 			Type  string  `json:"type"`
@@ -94,10 +84,7 @@ func (r reaction) react(t *testing.T, server string) reaction {
 
 // The simulator accepts and rejects the same requests as vLLM, with the same errors.
 func TestSimulatorReactsAsVLLM(t *testing.T) {
-	s, err := sim.New(sim.Options{Model: "tiny", MaxModelLen: 512})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(sim.New(sim.Options{Model: "tiny", MaxModelLen: 512}))(t)
 	t.Cleanup(func() { s.Close() })
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/transport"
 )
 
@@ -31,17 +32,10 @@ func sent(t *testing.T, name string, o backend.Options, r *tacho.Request) (body 
 func newBackend(t *testing.T, name, url string, o backend.Options) tacho.Backend {
 	t.Helper()
 	kind, err := backend.Find(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if o.Client, err = transport.New(transport.Options{BaseURL: url}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	o.Client = must.Get(transport.New(transport.Options{BaseURL: url}))(t)
 	t.Cleanup(o.Client.Close)
-	b, err := kind.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(kind.New(o))(t)
 	return b
 }
 
@@ -365,10 +359,7 @@ func TestInputForms(t *testing.T) {
 }
 
 func TestOptionsAreChecked(t *testing.T) {
-	client, err := transport.New(transport.Options{BaseURL: "http://127.0.0.1:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(transport.New(transport.Options{BaseURL: "http://127.0.0.1:1"}))(t)
 	half := 0.5
 	for name, tc := range map[string]struct {
 		kind    string
@@ -382,10 +373,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		"min_p":            {"tgi", backend.Options{Client: client, Sampling: backend.Sampling{MinP: &half}}, "min_p"},
 		"presence_penalty": {"tgi", backend.Options{Client: client, Sampling: backend.Sampling{PresencePenalty: &half}}, "presence_penalty"},
 	} {
-		kind, err := backend.Find(tc.kind)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kind := must.Get(backend.Find(tc.kind))(t)
 		if _, err := kind.New(tc.options); err == nil || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: error %v, want one about %s", name, err, tc.says)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // Streams of real servers, most of them recorded by `make test-engines`, are decoded correctly. Files are named
@@ -21,10 +22,7 @@ func TestCapturedStreams(t *testing.T) {
 	for _, file := range files {
 		_, name, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".txt"), "-")
 		t.Run(name, func(t *testing.T) {
-			stream, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stream := must.Get(os.ReadFile(file))(t)
 			kind := find(t, name)
 			whole := exchange(t, kind, pieces(string(stream)), textRequest("hi"))
 			if whole.Failure != nil || whole.OutputFrom != tacho.FromUsage || whole.Finish == "" || len(whole.Events) == 0 {
@@ -57,10 +55,7 @@ func TestCapturedDocuments(t *testing.T) {
 	for _, file := range files {
 		_, name, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".json"), "-")
 		t.Run(name, func(t *testing.T) {
-			doc, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			doc := must.Get(os.ReadFile(file))(t)
 			whole := exchange(t, find(t, name), typed("application/json", string(doc)), textRequest("hi"))
 			if whole.Failure != nil || whole.Usage == nil || whole.Usage.Prompt != 5 || whole.Output != 0 {
 				t.Errorf("%v, %+v, %d tokens out", whole.Failure, whole.Usage, whole.Output)

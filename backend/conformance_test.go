@@ -16,6 +16,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/transport"
 )
 
@@ -222,27 +223,18 @@ func exchange(t *testing.T, kind backend.Kind, serve http.HandlerFunc, r *tacho.
 	t.Helper()
 	srv := httptest.NewServer(serve)
 	t.Cleanup(srv.Close)
-	client, err := transport.New(transport.Options{BaseURL: srv.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(transport.New(transport.Options{BaseURL: srv.URL}))(t)
 	t.Cleanup(client.Close)
-	b, err := kind.New(backend.Options{
+	b := must.Get(kind.New(backend.Options{
 		Client: client, Model: "m", KeepText: true,
 		Header: http.Header{"Authorization": {"Bearer sk-verysecret"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return send(t.Context(), t, b, fitting(kind, r))
 }
 
 func send(ctx context.Context, t *testing.T, b tacho.Backend, r *tacho.Request) *tacho.Record {
 	t.Helper()
-	call, err := b.Prepare(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	call := must.Get(b.Prepare(r))(t)
 	rec := &tacho.Record{Timeline: tacho.NewTimeline(0)}
 	call.Do(ctx, time.Now(), rec, tacho.CallOptions{})
 	if rec.Due != 0 || rec.Slot != tacho.Never || rec.Start != tacho.Never {

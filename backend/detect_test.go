@@ -9,6 +9,7 @@ import (
 
 	"github.com/tacho-bench/tacho/backend"
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/transport"
 )
 
@@ -59,10 +60,7 @@ func TestDetectBySignatures(t *testing.T) {
 			}
 			_, _ = io.WriteString(w, page)
 		}))
-		client, err := transport.New(transport.Options{BaseURL: srv.URL})
-		if err != nil {
-			t.Fatal(err)
-		}
+		client := must.Get(transport.New(transport.Options{BaseURL: srv.URL}))(t)
 		kind, evidence, err := backend.Detect(t.Context(), backend.Options{Client: client})
 		if err != nil || kind.Name != tc.want || !strings.Contains(evidence, tc.says) {
 			t.Errorf("%s: found %q by %q, %v", name, kind.Name, evidence, err)
@@ -89,10 +87,7 @@ func TestDetectSendsTheKey(t *testing.T) {
 				_, _ = io.WriteString(w, tc.page)
 			}
 		}))
-		client, err := transport.New(transport.Options{BaseURL: srv.URL})
-		if err != nil {
-			t.Fatal(err)
-		}
+		client := must.Get(transport.New(transport.Options{BaseURL: srv.URL}))(t)
 		if kind, evidence, err := backend.Detect(t.Context(), backend.Options{Client: client, APIKey: "sk-1"}); err != nil || kind.Name != want {
 			t.Errorf("%s: found %q by %q, %v", want, kind.Name, evidence, err)
 		}
@@ -114,10 +109,7 @@ func TestDetectProxy(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	client, err := transport.New(transport.Options{BaseURL: srv.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(transport.New(transport.Options{BaseURL: srv.URL}))(t)
 	defer client.Close()
 	if kind, evidence, err := backend.Detect(t.Context(), backend.Options{Client: client}); err != nil || kind.Name != "openai" {
 		t.Errorf("found %q by %q, %v", kind.Name, evidence, err)
@@ -128,10 +120,7 @@ func TestDetectProxy(t *testing.T) {
 func unreachable(t *testing.T) *transport.Client {
 	t.Helper()
 	network := &memnet.Network{}
-	client, err := transport.New(transport.Options{BaseURL: "http://127.0.0.1:8000", Dial: network.Dial})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(transport.New(transport.Options{BaseURL: "http://127.0.0.1:8000", Dial: network.Dial}))(t)
 	t.Cleanup(client.Close)
 	return client
 }
@@ -139,10 +128,7 @@ func unreachable(t *testing.T) *transport.Client {
 func TestDetectFails(t *testing.T) {
 	srv := httptest.NewServer(http.NotFoundHandler())
 	defer srv.Close()
-	client, err := transport.New(transport.Options{BaseURL: srv.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(transport.New(transport.Options{BaseURL: srv.URL}))(t)
 	defer client.Close()
 	if _, _, err := backend.Detect(t.Context(), backend.Options{Client: client}); err == nil || !strings.Contains(err.Error(), "--backend") || !strings.Contains(err.Error(), "GET /v1/models: status 404") {
 		t.Errorf("a server of nothing: %v", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/backend"
 	"github.com/tacho-bench/tacho/internal/instrument"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // llamaPackage is llama.cpp with its own HTTP server as a Python wheel.
@@ -35,10 +36,7 @@ sys.stdin.read()
 func startLlama(t *testing.T, words ...string) string {
 	t.Helper()
 	cmd := exec.Command(installed(t, "engines", llamaPackage), append([]string{"-c", llamaScript, tinyModel(t)}, words...)...)
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	stdin := must.Get(cmd.StdinPipe())(t)
 	address := startServer(t, cmd, "tacho: listening on ")
 	t.Cleanup(func() { _ = stdin.Close() }) // stops the server
 	return address

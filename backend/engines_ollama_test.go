@@ -13,6 +13,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // startOllama runs the server built by `make`, with a model of random weights named tiny.
@@ -31,9 +32,7 @@ func startOllama(t *testing.T) string {
 	address := startServer(t, ollama("127.0.0.1:0", "serve"), "Listening on ")
 	modelfile := filepath.Join(dir, "Modelfile")
 	words := "FROM " + tinyModel(t) + "\nPARAMETER num_thread 1\nPARAMETER num_ctx 512\n"
-	if err := os.WriteFile(modelfile, []byte(words), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(modelfile, []byte(words), 0o644))
 	if out, err := ollama(address, "create", "tiny", "-f", modelfile).CombinedOutput(); err != nil {
 		t.Fatalf("create the model: %v\n%s", err, out)
 	}

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // llamaServe is llama.cpp's server as a command with a model, a port and a number of slots. It runs in a separate
@@ -30,9 +32,7 @@ threading.Event().wait()
 // Ctrl-C, and after tacho is killed.
 func TestEngineSweepLlamaCPP(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "serve.py")
-	if err := os.WriteFile(script, []byte(llamaServe), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(script, []byte(llamaServe), 0o600))
 	s := &engineSweep{
 		binary: command(t), param: "parallel",
 		serve: installed(t, "engines", llamaPackage) + " " + script + " " + tinyModel(t) + " {port} {parallel}",
@@ -58,9 +58,7 @@ func (s *engineSweep) start(t *testing.T, values, prompts string) (cmd *exec.Cmd
 		"--runs-dir", runs, "--label", "sweep", "--disable-tqdm")
 	cmd.Env = append(append(os.Environ(), s.env...), mark)
 	cmd.Stdout, cmd.Stderr = output, output
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	return cmd, output, mark, runs
 }
 

@@ -25,6 +25,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/transport"
 )
 
@@ -35,10 +36,7 @@ var update = flag.Bool("update", false, "keep the streams of the servers in test
 // installed returns the Python of an environment with the package, below .cache.
 func installed(t *testing.T, name, pkg string) (python string) {
 	t.Helper()
-	dir, err := filepath.Abs(filepath.Join("..", ".cache", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.Abs(filepath.Join("..", ".cache", name)))(t)
 	python = filepath.Join(dir, "bin", "python")
 	mark := filepath.Join(dir, "installed-"+pkg)
 	if _, err := os.Stat(mark); err == nil {
@@ -49,9 +47,7 @@ func installed(t *testing.T, name, pkg string) (python string) {
 			t.Fatalf("%s: %v\n%s", strings.Join(words, " "), err, out)
 		}
 	}
-	if err := os.WriteFile(mark, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(mark, nil, 0o644))
 	return python
 }
 
@@ -59,9 +55,7 @@ func installed(t *testing.T, name, pkg string) (python string) {
 func tinyModel(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tiny.gguf")
-	if err := writeTinyGGUF(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeTinyGGUF(path))
 	return path
 }
 
@@ -69,13 +63,9 @@ func tinyModel(t *testing.T) string {
 func startServer(t *testing.T, cmd *exec.Cmd, word string) string {
 	t.Helper()
 	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	cmd.Stdout, cmd.Stderr = in, in
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	_ = in.Close() // the server owns the pipe now
 	t.Cleanup(func() { _ = cmd.Process.Signal(os.Interrupt); _ = cmd.Wait(); _ = out.Close() })
 	var log strings.Builder
@@ -94,10 +84,7 @@ func startServer(t *testing.T, cmd *exec.Cmd, word string) string {
 // freePort returns an unused port, because this server does not report its port.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer func() { _ = l.Close() }()
 	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
@@ -110,10 +97,7 @@ type recorder struct {
 
 func (r *recorder) start(t *testing.T, server string) string {
 	t.Helper()
-	target, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	target := must.Get(url.Parse(server))(t)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.FlushInterval = -1
 	proxy.ModifyResponse = func(resp *http.Response) error {
@@ -143,27 +127,18 @@ func (r *recorder) keep(t *testing.T, name string) {
 	defer r.mu.Unlock()
 	if *update {
 		path := filepath.Join("testdata", "engines", name+".txt")
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, r.last.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, r.last.Bytes(), 0o644))
 	}
 }
 
 // detected returns the result of Detect.
 func detected(t *testing.T, server string) (kind, evidence string) {
 	t.Helper()
-	client, err := transport.New(transport.Options{BaseURL: server})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(transport.New(transport.Options{BaseURL: server}))(t)
 	defer client.Close()
 	found, evidence, err := backend.Detect(t.Context(), backend.Options{Client: client})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return found.Name, evidence
 }
 
@@ -196,15 +171,9 @@ func recordStream(t *testing.T, engine, server string, kind backend.Kind) *tacho
 func sendConcurrently(t *testing.T, server string, kind backend.Kind) (client *transport.Client, startedOver int) {
 	t.Helper()
 	const workers, each = 16, 12
-	client, err := transport.New(transport.Options{BaseURL: server})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client = must.Get(transport.New(transport.Options{BaseURL: server}))(t)
 	t.Cleanup(client.Close)
-	b, err := kind.New(backend.Options{Client: client, Model: "tiny"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(kind.New(backend.Options{Client: client, Model: "tiny"}))(t)
 	var again atomic.Int64
 	var all sync.WaitGroup
 	for range workers {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // vLLM's reactions match the ones recorded for the simulator; -update records them again.
@@ -21,13 +23,9 @@ func TestEngineVLLMReactions(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" && !*update {
 			t.Errorf("%s %s (-kept +vLLM):\n%s", want.Name, want.Path, diff)
 		}
-		if err := json.NewEncoder(&b).Encode(got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.NewEncoder(&b).Encode(got))
 	}
 	if *update {
-		if err := os.WriteFile(filepath.Join("testdata", "vllm-api.jsonl"), b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join("testdata", "vllm-api.jsonl"), b.Bytes(), 0o644))
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/backend"
 	"github.com/tacho-bench/tacho/internal/instrument"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // startVLLM runs vLLM on CPUs, which takes one or two minutes to start.
@@ -87,10 +88,7 @@ func TestEngineVLLM(t *testing.T) {
 // vllmModelDir returns the model directory reported by the server.
 func vllmModelDir(t *testing.T, server string) string {
 	t.Helper()
-	resp, err := http.Get(server + "/v1/models")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get(server + "/v1/models"))(t)
 	defer func() { _ = resp.Body.Close() }()
 	var list struct{ Data []struct{ Root string } }
 	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil || len(list.Data) != 1 {
@@ -164,12 +162,8 @@ func TestEngineVLLMPooling(t *testing.T) {
 		}
 		path := filepath.Join("testdata", "documents", "vllm-"+name+".json")
 		if *update {
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, rec.last.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			must.Do(t, os.WriteFile(path, rec.last.Bytes(), 0o644))
 		}
 	}
 }

@@ -13,14 +13,12 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 func find(t *testing.T, name string) backend.Kind {
 	t.Helper()
-	kind, err := backend.Find(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	kind := must.Get(backend.Find(name))(t)
 	return kind
 }
 

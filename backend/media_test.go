@@ -13,6 +13,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 func raw(text string) tacho.Message {
@@ -110,12 +111,8 @@ func TestMediaAndTools(t *testing.T) {
 			}
 			body, _ := sent(t, tc.kind, backend.Options{Model: "m"}, r)
 			var got, want map[string]any
-			if err := json.Unmarshal([]byte(body), &got); err != nil {
-				t.Fatal(err)
-			}
-			if err := json.Unmarshal([]byte(tc.want), &want); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(body), &got))
+			must.Do(t, json.Unmarshal([]byte(tc.want), &want))
 			for name := range got {
 				if _, ok := want[name]; !ok {
 					delete(got, name)
@@ -149,10 +146,7 @@ func TestAudioForm(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		data, err := io.ReadAll(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(io.ReadAll(p))(t)
 		got = append(got, [4]string{p.FormName(), p.FileName(), p.Header.Get("Content-Type"), string(data)})
 	}
 	want := [][4]string{

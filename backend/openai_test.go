@@ -15,6 +15,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/transport"
 )
 
@@ -145,10 +146,7 @@ func TestOpenAIStreams(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			kind, err := backend.Find("openai-chat")
-			if err != nil {
-				t.Fatal(err)
-			}
+			kind := must.Get(backend.Find("openai-chat"))(t)
 			rec := exchange(t, kind, pieces(tc.stream), textRequest("hi"))
 			var got []event
 			for _, e := range rec.Events {
@@ -181,16 +179,10 @@ func TestOpenAIServiceGetsNoExtensions(t *testing.T) {
 			b, _ := io.ReadAll(r.Body)
 			body = string(b)
 		}))
-		client, err := transport.New(transport.Options{BaseURL: "http://api.openai.com", Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		client := must.Get(transport.New(transport.Options{BaseURL: "http://api.openai.com", Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, srv.Listener.Addr().String())
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := find(t, name).New(backend.Options{Client: client, Model: "m"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}}))(t)
+		b := must.Get(find(t, name).New(backend.Options{Client: client, Model: "m"}))(t)
 		send(t.Context(), t, b, &tacho.Request{Input: tacho.Input{Text: "hi"}, MaxTokens: 5, IgnoreEOS: true})
 		client.Close()
 		srv.Close()

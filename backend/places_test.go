@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // otherMeanings lists files that use the name of a backend for another reason.
@@ -43,7 +44,7 @@ var otherMeanings = map[string][]string{
 // engines of the same names, but must not depend on backends.
 func TestBackendNamesOccurInOneFile(t *testing.T) {
 	places := map[string][]string{}
-	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -68,10 +69,7 @@ func TestBackendNamesOccurInOneFile(t *testing.T) {
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	for _, k := range backend.Kinds {
 		if files := places[k.Name]; len(files) != 1 || !strings.HasPrefix(files[0], "backend/") {
 			t.Errorf("%s is known in %v, want one file of package backend", k.Name, files)

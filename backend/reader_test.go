@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/redact"
 	"github.com/tacho-bench/tacho/transport"
 )
@@ -412,9 +413,7 @@ func TestEmptyFirstEvent(t *testing.T) {
 			for i, payload := range tc.stream {
 				payload = "data: " + payload + "\n\n"
 				live.feed([]byte(payload), int64(i+1))
-				if err := r.Consume([]byte(payload), []transport.Read{{End: len(payload), At: int64(i), Recv: uint32(i)}}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, r.Consume([]byte(payload), []transport.Read{{End: len(payload), At: int64(i), Recv: uint32(i)}}))
 			}
 			r.finish()
 			rec := r.rec

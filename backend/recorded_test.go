@@ -11,6 +11,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/recorded"
 	"github.com/tacho-bench/tacho/sim"
 )
@@ -67,10 +68,7 @@ func serverOf(t *testing.T, kind backend.Kind, o sim.Options) http.Handler {
 		return server
 	}
 	o.Engine = emulated[kind.Name]
-	s, err := sim.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(sim.New(o))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

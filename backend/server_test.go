@@ -12,6 +12,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 func TestServerQueries(t *testing.T) {
@@ -44,10 +45,7 @@ func TestServerQueries(t *testing.T) {
 		{"openai-audio", openAI, 3},
 		{"tgi", []backend.Model{{ID: "org/m", Root: "org/m", MaxLen: 2048}}, 2},
 	} {
-		kind, err := backend.Find(tc.kind)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kind := must.Get(backend.Find(tc.kind))(t)
 		s := newBackend(t, tc.kind, srv.URL, backend.Options{
 			Model: "m", Endpoint: "/proxy" + kind.Endpoint, Header: http.Header{"Authorization": {"Bearer sk-verysecret"}},
 		}).(backend.Server)
@@ -100,10 +98,7 @@ func TestServerQueriesThatFail(t *testing.T) {
 			})
 		}
 	}
-	b, err := find(t, "vllm").New(backend.Options{Client: unreachable(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(find(t, "vllm").New(backend.Options{Client: unreachable(t)}))(t)
 	s := b.(backend.Server)
 	if _, err := s.Models(t.Context()); err == nil || errors.Is(err, backend.ErrNoEndpoint) {
 		t.Errorf("unreachable server, but the error is %v", err)

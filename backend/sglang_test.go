@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // A server with --enable-metrics reports detailed timings, a server without only the total. Implausible timings are
@@ -20,9 +21,7 @@ func TestSGLangTimes(t *testing.T) {
 	} {
 		var c chunk
 		d := &sglangDecoder{}
-		if err := d.decode([]byte(`{"text":"a","meta_info":{"finish_reason":{"type":"length"},`+meta+`}}`), &c); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.decode([]byte(`{"text":"a","meta_info":{"finish_reason":{"type":"length"},`+meta+`}}`), &c))
 		if c.times != want || c.timed != (want != tacho.ServerTimes{}) {
 			t.Errorf("%s: %+v, want %+v", meta, c.times, want)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/sim"
 	"github.com/tacho-bench/tacho/transport"
 )
@@ -26,10 +27,7 @@ var emulated = map[string]string{
 
 func simulate(t *testing.T, o sim.Options) (*sim.Server, string) {
 	t.Helper()
-	s, err := sim.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(sim.New(o))(t)
 	srv := httptest.NewServer(s)
 	t.Cleanup(func() {
 		srv.CloseClientConnections()
@@ -157,19 +155,13 @@ func causeOf(rec *tacho.Record) tacho.Cause {
 
 func simBackend(t *testing.T, kind backend.Kind, url, fault string) tacho.Backend {
 	t.Helper()
-	client, err := transport.New(transport.Options{BaseURL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(transport.New(transport.Options{BaseURL: url}))(t)
 	t.Cleanup(client.Close)
 	header := http.Header{}
 	if fault != "" {
 		header.Set("X-Sim-Fault", fault)
 	}
-	b, err := kind.New(backend.Options{Client: client, Model: "m", Header: header, KeepText: true, APIKey: "sk-verysecret"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(kind.New(backend.Options{Client: client, Model: "m", Header: header, KeepText: true, APIKey: "sk-verysecret"}))(t)
 	return b
 }
 
@@ -243,10 +235,7 @@ func TestQueries(t *testing.T) {
 func TestDetect(t *testing.T) {
 	for _, engine := range sim.Engines() {
 		_, url := simulate(t, sim.Options{Engine: engine})
-		client, err := transport.New(transport.Options{BaseURL: url})
-		if err != nil {
-			t.Fatal(err)
-		}
+		client := must.Get(transport.New(transport.Options{BaseURL: url}))(t)
 		kind, evidence, err := backend.Detect(t.Context(), backend.Options{Client: client})
 		client.Close()
 		if err != nil || kind.Name != engine || !strings.Contains(evidence, "GET /") {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/route"
 )
 
@@ -31,14 +32,8 @@ func several(t *testing.T, n int, how string, serve http.HandlerFunc) (tacho.Bac
 		backends = append(backends, newBackend(t, "vllm", srv.URL, backend.Options{Model: "m"}))
 		names = append(names, fmt.Sprintf("s%d", i))
 	}
-	policy, err := route.Find(how)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := backend.Spread(backends, names, policy, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	policy := must.Get(route.Find(how))(t)
+	b := must.Get(backend.Spread(backends, names, policy, 1))(t)
 	return b, names
 }
 
@@ -134,10 +129,7 @@ func TestRetry(t *testing.T) {
 			}
 			inBubble(t, find(t, "vllm"), serve, backend.Options{}, func(b tacho.Backend) {
 				epoch := time.Now()
-				call, err := backend.Retry(b, tc.retries).Prepare(textRequest("hi"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				call := must.Get(backend.Retry(b, tc.retries).Prepare(textRequest("hi")))(t)
 				time.Sleep(time.Second)
 				rec := &tacho.Record{Timeline: tacho.NewTimeline(0), ID: "x"}
 				call.Do(t.Context(), epoch, rec, tacho.CallOptions{})
@@ -186,10 +178,7 @@ func TestRetryAfter(t *testing.T) {
 				epoch := time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), tc.timeout)
 				defer cancel()
-				call, err := backend.Retry(b, 1).Prepare(textRequest("hi"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				call := must.Get(backend.Retry(b, 1).Prepare(textRequest("hi")))(t)
 				rec := &tacho.Record{Timeline: tacho.NewTimeline(0)}
 				call.Do(ctx, epoch, rec, tacho.CallOptions{})
 				if rec.Attempts != tc.attempts || max(rec.First(), 0) != tc.first {

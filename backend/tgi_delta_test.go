@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // streamDetails are the server's token counts at the end of a stream.
@@ -44,9 +46,7 @@ func decode(t testing.TB, event string) (reading, error) {
 	t.Helper()
 	var d tgiDelta
 	full := `{"token":{"text":"old","special":true},"generated_text":"old","details":{"finish_reason":"length","generated_tokens":1,"input_length":2},"error":"old"}`
-	if err := d.Decode([]byte(full)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Decode([]byte(full)))
 	err := d.Decode([]byte(event))
 	return reading{
 		d.Token, d.Special, d.Last, d.Counted, d.Failed,
@@ -74,10 +74,7 @@ var events = []struct {
 func TestTGIDelta(t *testing.T) {
 	for _, tc := range events {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := decode(t, tc.event)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(decode(t, tc.event))(t)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -105,10 +102,7 @@ func FuzzTGIDelta(f *testing.F) {
 			return
 		}
 		// After encoding again, every key is unique and in its own case.
-		again, err := json.Marshal(typed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := must.Get(json.Marshal(typed))(t)
 		want := reading{Token: true, Text: typed.Token.Text, Special: typed.Token.Special}
 		if typed.GeneratedText != nil {
 			want.Last, want.Whole = true, *typed.GeneratedText
@@ -117,10 +111,7 @@ func FuzzTGIDelta(f *testing.F) {
 			want.Counted, want.Finish = true, d.FinishReason
 			want.Input, want.Output = count(d.InputLength), count(d.GeneratedTokens)
 		}
-		got, err := decode(t, string(again))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(decode(t, string(again)))(t)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-encoding/json +Delta):\n%s", again, diff)
 		}

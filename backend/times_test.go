@@ -15,6 +15,7 @@ import (
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/backend"
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/transport"
 )
 
@@ -25,15 +26,9 @@ func inBubble(t *testing.T, kind backend.Kind, serve http.HandlerFunc, o backend
 	srv := &http.Server{Handler: serve}
 	served := make(chan struct{})
 	go func() { defer close(served); _ = srv.Serve(network) }()
-	client, err := transport.New(transport.Options{BaseURL: "http://127.0.0.1:8000", Dial: network.Dial})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(transport.New(transport.Options{BaseURL: "http://127.0.0.1:8000", Dial: network.Dial}))(t)
 	o.Client, o.Model = client, "m"
-	b, err := kind.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(kind.New(o))(t)
 	do(b)
 	client.Close()
 	_ = srv.Close()
@@ -72,10 +67,7 @@ func TestEventTimes(t *testing.T) {
 				inBubble(t, kind, serve, backend.Options{OnToken: func(n int, _ bool, _ time.Duration) { live.Add(int64(n)) }}, func(b tacho.Backend) {
 					epoch := time.Now()
 					time.Sleep(time.Minute)
-					call, err := b.Prepare(fitting(kind, textRequest("hi")))
-					if err != nil {
-						t.Fatal(err)
-					}
+					call := must.Get(b.Prepare(fitting(kind, textRequest("hi"))))(t)
 					time.Sleep(time.Minute)
 					rec := &tacho.Record{Timeline: tacho.NewTimeline(0)}
 					call.Do(t.Context(), epoch, rec, tacho.CallOptions{})
@@ -155,10 +147,7 @@ func TestAnswerWithContentEncoding(t *testing.T) {
 				_, _ = io.WriteString(w, "\x1f\x8bsome bytes")
 			}
 			inBubble(t, kind, serve, backend.Options{}, func(b tacho.Backend) {
-				call, err := b.Prepare(&tacho.Request{MaxTokens: 3, Input: tacho.Input{Text: "hi"}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				call := must.Get(b.Prepare(&tacho.Request{MaxTokens: 3, Input: tacho.Input{Text: "hi"}}))(t)
 				rec := tacho.NewRecord(0, &tacho.Request{}, 0)
 				call.Do(t.Context(), time.Now(), rec, tacho.CallOptions{})
 				if rec.Failure == nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/engine"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/pace"
 )
 
@@ -88,9 +89,7 @@ func arrivals(p tacho.Pacer) iter.Seq2[uint64, time.Duration] { return pace.Stri
 func run(t *testing.T, s engine.Stage) list {
 	t.Helper()
 	var recs list
-	if err := engine.Run(t.Context(), s, &recs); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, engine.Run(t.Context(), s, &recs))
 	return recs
 }
 

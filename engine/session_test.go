@@ -11,6 +11,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/engine"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/pace"
 )
 
@@ -72,11 +73,9 @@ func conversation(t *testing.T, s script, k talker, sessions int) list {
 	t.Helper()
 	var got list
 	synctest.Test(t, func(t *testing.T) {
-		if err := engine.Run(t.Context(), engine.Stage{
+		must.Do(t, engine.Run(t.Context(), engine.Stage{
 			Arrivals: pace.Stripe(pace.Burst{Count: sessions}.Arrivals(), 0, 1), Source: s, Backend: k,
-		}, &got); err != nil {
-			t.Fatal(err)
-		}
+		}, &got))
 	})
 	slices.SortFunc(got, func(a, b tacho.Record) int {
 		return int(a.Session)*100 + a.Turn - int(b.Session)*100 - b.Turn
@@ -234,12 +233,10 @@ func TestQuotedAnswersAreCounted(t *testing.T) {
 	s := script{[]tacho.Turn{say(0, nil, user("q0")), say(0, nil, user("q0"), quote(0), user("q1"))}}
 	var got list
 	synctest.Test(t, func(t *testing.T) {
-		if err := engine.Run(t.Context(), engine.Stage{
+		must.Do(t, engine.Run(t.Context(), engine.Stage{
 			Arrivals: pace.Stripe(pace.Burst{Count: 1}.Arrivals(), 0, 1), Source: s, Backend: talker{takes: time.Second},
 			Count: func(text string) int { return 100 * len(text) },
-		}, &got); err != nil {
-			t.Fatal(err)
-		}
+		}, &got))
 	})
 	if len(got) != 2 || got[1].Input != 10+100*len("a0") {
 		t.Errorf("%+v", got)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/engine"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/pace"
 )
 
@@ -17,12 +18,10 @@ func TestStartFromOutside(t *testing.T) {
 		start := time.Now().Add(90 * time.Second)
 		var began time.Time
 		var got list
-		if err := engine.Run(t.Context(), engine.Stage{
+		must.Do(t, engine.Run(t.Context(), engine.Stage{
 			Arrivals: pace.Stripe(pace.Constant{Rate: 1, Count: 3}.Arrivals(), 0, 1), Source: script{turns: []tacho.Turn{say(0, nil, user("hi"))}}, Backend: talker{takes: time.Second},
 			Start: func(context.Context) (time.Time, error) { return start, nil }, Begin: func(epoch time.Time) { began = epoch },
-		}, &got); err != nil {
-			t.Fatal(err)
-		}
+		}, &got))
 		if !began.Equal(start) || len(got) != 3 {
 			t.Fatalf("began %v late, %d records", began.Sub(start), len(got))
 		}
@@ -52,9 +51,7 @@ func TestEnough(t *testing.T) {
 				time.AfterFunc(3500*time.Millisecond, func() { close(enough) })
 				var got list
 				tc.stage.Backend, tc.stage.Enough = talker{takes: 2 * time.Second}, enough
-				if err := engine.Run(t.Context(), tc.stage, &got); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, engine.Run(t.Context(), tc.stage, &got))
 				for _, r := range got {
 					if !r.OK() || r.End-r.Sent != 2*time.Second {
 						t.Errorf("sent %v, ended %v, %v", r.Sent, r.End, r.Failure)

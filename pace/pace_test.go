@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/proof"
 	"github.com/tacho-bench/tacho/pace"
 )
@@ -47,9 +48,7 @@ func TestStripesPartition(t *testing.T) {
 		}
 		return count == len(whole) && slices.Equal(whole, merged) && slices.IsSorted(whole)
 	}
-	if err := quick.Check(f, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, quick.Check(f, nil))
 }
 
 func TestConstantDoesNotDrift(t *testing.T) {
@@ -109,9 +108,7 @@ func TestProcess(t *testing.T) {
 		for _, shape := range []float64{0.3, 1, 4, math.Inf(1)} {
 			t.Run(fmt.Sprintf("rate=%v/burstiness=%v", rate, shape), func(t *testing.T) {
 				p, _, err := pace.New(pace.Options{Rate: rate, Shape: shape, Count: n, Seed: 11})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				times := secs(slices.Collect(p.Arrivals()))
 				checkProcess(t, times, rate, shape, n)
 			})
@@ -158,9 +155,7 @@ func checkProcess(t *testing.T, times []float64, rate, shape float64, n int) {
 // A schedule without an end is not stretched and still keeps its rate.
 func TestEndless(t *testing.T) {
 	p, _, err := pace.New(pace.Options{Rate: 10, Shape: 1, Seed: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	got := take(p.Arrivals(), 50_000)
 	if last := got[len(got)-1].Seconds(); math.Abs(last-5000) > 5000*0.02 {
 		t.Errorf("arrival 50000 of 10/s at %v s", last)
@@ -181,9 +176,7 @@ func TestRampRates(t *testing.T) {
 		p, _, err := pace.New(pace.Options{
 			Rate: math.Inf(1), Shape: math.Inf(1), Ramp: c.ramp, RampStart: c.start, RampEnd: c.end, Count: 5,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		gaps := proof.Gaps(secs(slices.Collect(p.Arrivals())))
 		for i, g := range gaps {
 			if math.Abs(1/g-c.want[i]) > 1e-6 {
@@ -208,9 +201,7 @@ func TestWithin(t *testing.T) {
 	for _, shape := range []float64{0.3, 1, 4, math.Inf(1)} {
 		for seed := range uint64(200) {
 			p, _, err := pace.New(pace.Options{Rate: 10, Shape: shape, Count: 120, Within: 12, Seed: seed})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			times := slices.Collect(p.Arrivals())
 			if len(times) != 120 || !slices.IsSorted(times) || times[0] <= 0 || times[119] >= 12*time.Second {
 				t.Fatalf("burstiness %v, seed %d: %d arrivals from %v to %v", shape, seed, len(times), times[0], times[len(times)-1])

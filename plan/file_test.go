@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tacho-bench/tacho/internal/bounded"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/redact"
 	"github.com/tacho-bench/tacho/plan"
 )
@@ -71,14 +72,8 @@ func unlike(a, b *plan.Plan) string {
 // bothWays encodes a plan as JSON and YAML and decodes both.
 func bothWays(t *testing.T, p *plan.Plan) {
 	t.Helper()
-	inJSON, err := json.Marshal(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	inYAML, err := p.YAML()
-	if err != nil {
-		t.Fatal(err)
-	}
+	inJSON := must.Get(json.Marshal(p))(t)
+	inYAML := must.Get(p.YAML())(t)
 	for _, text := range [][]byte{inJSON, inYAML} {
 		read := plan.Default()
 		if err := read.Read(text, nil); err != nil {
@@ -109,9 +104,7 @@ func TestPlanBothWays(t *testing.T) {
 		}
 		bothWays(t, &one)
 		if text := o.Text(); text != "" {
-			if err := given.Options()[i].Set(text); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, given.Options()[i].Set(text))
 			bothWays(t, &given)
 			if b, _ := json.Marshal(&given); strings.Count(string(b), ":") < 1 {
 				t.Errorf("--%s was given: %s", o.Name, b)
@@ -240,9 +233,7 @@ func TestFlagsGoBeforeThePlan(t *testing.T) {
 	set(t, &p, "num-prompts=1000", "header=A=1", "base-url=http://me:pw-of-mine@host")
 	secrets := &redact.Secrets{}
 	text := "num_prompts: 7\nheader: [B=2, 'C=[redacted]']\nbase_url: http://[redacted]@host\napi_key: '[redacted]'\nmax_seconds: 3\nendpoint: /x?code=canary-42"
-	if err := p.Read([]byte(text), secrets); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Read([]byte(text), secrets))
 	want := plan.Default()
 	set(t, &want, "num-prompts=1000", "header=A=1", "base-url=http://me:pw-of-mine@host", "max-seconds=3", "endpoint=/x?code=canary-42")
 	if diff := unlike(&want, &p); diff != "" {
@@ -268,10 +259,7 @@ func FuzzPlan(f *testing.F) {
 		if bad != nil {
 			return
 		}
-		b, err := p.YAML()
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(p.YAML())(t)
 		read := plan.Default()
 		if err := read.Read(b, nil); err != nil {
 			t.Fatalf("%v in\n%s", err, b)
@@ -288,16 +276,11 @@ func TestClearedListDecodes(t *testing.T) {
 	p := plan.Default()
 	for _, o := range p.Options() {
 		if o.Name == "trust-agent" {
-			if err := o.Set("any"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, o.Set("any"))
 		}
 	}
 	p.TrustAgent = nil
-	text, err := json.Marshal(&p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(&p))(t)
 	q := plan.Default()
 	if err := q.Read(text, &redact.Secrets{}); err != nil || len(q.TrustAgent) != 0 {
 		t.Errorf("%s: %v, %q", text, err, q.TrustAgent)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/plan"
 )
@@ -52,9 +53,7 @@ func TestListsOfAnyOption(t *testing.T) {
 			if name == "mix" {
 				value = strings.ReplaceAll(value, "|", " ")
 			}
-			if err := p.Set(name, value); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.Set(name, value))
 		}
 		if got := coordinatesOf(p.Levels()); !slices.Equal(got, want) {
 			t.Errorf("%s: levels %q, want %q", words, got, want)
@@ -80,10 +79,7 @@ func TestPlanOfALevel(t *testing.T) {
 	p.Mix = []string{"weight=1,3 label=a", "label=b"}
 	var got []string
 	for _, l := range p.Levels() {
-		classes, err := l.Plan.Classes()
-		if err != nil {
-			t.Fatal(err)
-		}
+		classes := must.Get(l.Plan.Classes())(t)
 		n, _ := l.Plan.RandomOutputLen.Constant()
 		got = append(got, fmt.Sprintf("%d %s %d %d %d weight %v #%d of %d", l.Index, l.Plan.Backend, n, l.Concurrency, l.Prompts, classes[0].Weight, l.Repeat, len(l.Plan.Levels())))
 	}

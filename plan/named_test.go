@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/search"
 	"github.com/tacho-bench/tacho/plan"
 )
@@ -16,13 +17,9 @@ func TestNamedWorkloads(t *testing.T) {
 	for _, w := range plan.NamedWorkloads {
 		p := plan.Default()
 		for name, value := range map[string]string{"workload": w.Name, w.Options[1][0]: "7"} {
-			if err := p.Set(name, value); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.Set(name, value))
 		}
-		if _, err := p.FillWorkload(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(p.FillWorkload())(t)
 		if err := p.Validate(); err != nil {
 			t.Errorf("%s: %v", w.Name, err)
 		}
@@ -32,14 +29,9 @@ func TestNamedWorkloads(t *testing.T) {
 				t.Errorf("%s: --%s is %s", w.Name, o[0], got)
 			}
 		}
-		text, err := p.YAML()
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(p.YAML())(t)
 		again := plan.Default()
-		if err := again.Read(text, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, again.Read(text, nil))
 		if _, err := again.FillWorkload(); err != nil || again.Workload != w.Name || again.Values(w.Options[1][0])[0] != "7" {
 			t.Errorf("%s: read back as %s %v, %v", w.Name, again.Workload, again.Values(w.Options[1][0]), err)
 		}
@@ -49,9 +41,7 @@ func TestNamedWorkloads(t *testing.T) {
 	}
 	p := plan.Default()
 	p.Workload = "chat"
-	if err := p.Set("dataset-name", "sonnet"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Set("dataset-name", "sonnet"))
 	if _, err := p.FillWorkload(); err == nil {
 		t.Error("another dataset was accepted")
 	}

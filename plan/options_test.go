@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/plan"
 )
 
@@ -13,9 +14,7 @@ func set(t *testing.T, p *plan.Plan, words ...string) {
 	t.Helper()
 	for _, word := range words {
 		name, value, _ := strings.Cut(word, "=")
-		if err := p.Set(name, value); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Set(name, value))
 	}
 }
 

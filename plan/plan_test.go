@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/plan"
 )
 
@@ -32,10 +33,7 @@ func TestPlanKeepsSecrets(t *testing.T) {
 	p.BaseURL = []string{"https://user:pass-word-secret@example.test/v1"}
 	p.ExtraBody = plan.JSONObject{"api_key": "body-secret", "n": 1.0}
 	public := p.Public(nil)
-	b, err := json.Marshal(&public)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(json.Marshal(&public))(t)
 	if p.Header[0] != "Authorization=Bearer sk-very-secret" || p.ExtraBody["api_key"] != "body-secret" {
 		t.Errorf("the plan itself lost its secrets: %q, %v", p.Header, p.ExtraBody)
 	}

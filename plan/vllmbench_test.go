@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/plan"
 )
 
@@ -13,9 +14,7 @@ func TestFlagsOfVLLMBench(t *testing.T) {
 	p := plan.Default()
 	set(t, &p, "multi-turn=true", "multi-turn-min-turns=2", "multi-turn-max-turns=5", "multi-turn-delay-ms=40", "multi-turn-concurrency=7",
 		"random-input-len=100,200", "per-turn-input-len=30", "random-output-len=9", "num-runs=1", "reset-prefix-cache=true")
-	if err := p.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Validate())
 	for i, l := range p.Levels() {
 		q := &l.Plan
 		first, _ := q.FirstInputLen.Constant()

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tacho-bench/tacho/internal/compare"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/report/conclusion"
@@ -80,19 +81,11 @@ func TestComparisonAnswersLast(t *testing.T) {
 		l.Summary.Dists = []metric.Dist{{Name: "ttft", Unit: metric.Millis, N: 100, Stats: &metric.Stats{Mean: mean, Median: mean}}}
 		return compare.Side{Name: name, Runs: []outcome.Run{{Levels: []outcome.Level{l}}}}
 	}
-	q, err := metric.ParseQuantity("ttft.mean")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := compare.Compare([]compare.Side{side("first", "1", 200), side("second", "1", 250), side("third", "2", 300)}, compare.Options{Quantities: []metric.Quantity{q}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(metric.ParseQuantity("ttft.mean"))(t)
+	c := must.Get(compare.Compare([]compare.Side{side("first", "1", 200), side("second", "1", 250), side("third", "2", 300)}, compare.Options{Quantities: []metric.Quantity{q}}))(t)
 	c.Wide = 200
 	var out strings.Builder
-	if err := comparisonText(&out, c); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, comparisonText(&out, c))
 	text, answer := out.String(), conclusion.OfComparison(c, 1)
 	if at := strings.Index(text, "\n"+answer+"\n"); at < strings.Index(text, "95 %") || strings.Contains(text, notMeasured) {
 		t.Errorf("want %q after the table in\n%s", answer, text)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 )
@@ -35,10 +36,7 @@ func TestOneWordAddsAFormat(t *testing.T) {
 	usual := Formats
 	defer func() { Formats = usual }()
 	Formats = append(Formats, chatFormat)
-	f, err := FormatNamed("chat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(FormatNamed("chat"))(t)
 	level := outcome.Level{Setting: outcome.Setting{Name: "rate 20"}}
 	level.Summary = metric.Summary{
 		Counts:  metric.Counts{Requests: 10, Completed: 9},
@@ -46,9 +44,7 @@ func TestOneWordAddsAFormat(t *testing.T) {
 		Verdict: metric.Verdict{Severity: "VALID"},
 	}
 	var b strings.Builder
-	if err := f.Render(&b, &Report{Runs: []outcome.Run{{About: outcome.About{Model: "tiny"}, Levels: []outcome.Level{level}}}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Render(&b, &Report{Runs: []outcome.Run{{About: outcome.About{Model: "tiny"}, Levels: []outcome.Level{level}}}}))
 	if want := "tiny, rate 20: 9 of 10 requests served, the first token after 31.2 ms (median). VALID\n"; b.String() != want {
 		t.Errorf("got  %swant %s", b.String(), want)
 	}

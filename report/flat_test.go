@@ -10,14 +10,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 )
 
 func flat(t *testing.T, name string) (document map[string]any) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(render(t, "flat", reports[name])), &document); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(render(t, "flat", reports[name])), &document))
 	return document
 }
 
@@ -58,10 +57,7 @@ func TestFlatUnknownIsNull(t *testing.T) {
 
 // The jq commands of the cookbook name fields of the document.
 func TestFlatCookbook(t *testing.T) {
-	text, err := os.ReadFile("../docs/cookbook.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../docs/cookbook.md"))(t)
 	fields := map[string]bool{}
 	collect(flat(t, "one"), fields)
 	commands := regexp.MustCompile(`(?m)^\$ jq (.*) flat\.json$`).FindAllStringSubmatch(string(text), -1)
@@ -94,9 +90,6 @@ func collect(v any, fields map[string]bool) {
 
 func encoded(t *testing.T, v any) string {
 	t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(json.Marshal(v))(t)
 	return string(b)
 }

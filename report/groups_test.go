@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/report"
@@ -23,9 +24,7 @@ func TestGroupTables(t *testing.T) {
 		},
 	}
 	var b strings.Builder
-	if err := text(&b, of(outcome.Level{Summary: s})); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, text(&b, of(outcome.Level{Summary: s})))
 	for _, want := range []string{
 		"Started/completed/cut short:             3 / 1 / 2\n",
 		"  turns never sent:                      4\n",

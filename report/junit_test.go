@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tacho-bench/tacho/internal/compare"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/report"
 )
 
@@ -22,19 +23,12 @@ func TestJUnit(t *testing.T) {
 		{State: compare.NotJudged, Name: `label "a<b>&c": itl.p99>1ms`, Text: "label \"a<b>&c\": itl.p99>1ms: the run has no itl.p99\x01"},
 	}
 	var out bytes.Buffer
-	if err := report.JUnit(&out, gate, false); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, report.JUnit(&out, gate, false))
 	path := filepath.Join("testdata", "junit.golden")
 	if *update {
-		if err := os.WriteFile(path, out.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, out.Bytes(), 0o600))
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(path))(t)
 	if diff := cmp.Diff(string(want), out.String()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
@@ -52,9 +46,7 @@ func TestJUnit(t *testing.T) {
 			} `xml:"error"`
 		} `xml:"testcase"`
 	}
-	if err := xml.Unmarshal(out.Bytes(), &read); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, xml.Unmarshal(out.Bytes(), &read))
 	if read.Tests != 3 || read.Failures != 1 || read.Errors != 1 || len(read.Cases) != 3 {
 		t.Fatalf("%+v", read)
 	}

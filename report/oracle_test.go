@@ -20,6 +20,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/compare"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/report"
@@ -96,10 +97,7 @@ for label, value in json.load(sys.stdin):
 		}
 		pairs = append(pairs, [2]any{"Benchmark duration (s):", value})
 	}
-	input, err := json.Marshal(pairs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	input := must.Get(json.Marshal(pairs))(t)
 	if diff := cmp.Diff(strings.Join(ours, ""), python(t, script, string(input))); diff != "" || len(ours) != 5000 {
 		t.Errorf("%d lines, -ours +Python's\n%s", len(ours), diff)
 	}
@@ -170,12 +168,8 @@ json.dump({k: float(v) for k, v in got.items()}, sys.stdout)`
 	v := report.NewVLLMResult(&outcome.Run{}, &outcome.Level{Summary: summary, Records: func() iter.Seq2[*tacho.Record, error] { return each(list) }}, true)
 	text := writeResult(t, v)
 	var ours, pythons map[string]any
-	if err := json.Unmarshal([]byte(text), &ours); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal([]byte(python(t, script, text)), &pythons); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(text), &ours))
+	must.Do(t, json.Unmarshal([]byte(python(t, script, text)), &pythons))
 	for key, want := range pythons {
 		got, ok := ours[key].(float64)
 		if w := want.(float64); !ok || math.Abs(got-w) > 1e-9*(1+math.Abs(w)) {
@@ -214,32 +208,15 @@ func TestOracleBenchstat(t *testing.T) {
 		}
 		return s
 	}
-	q, err := metric.ParseQuantity("ttft.mean")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := compare.Compare([]compare.Side{side("vllm 0.9", 100), side("tgi", 150)}, compare.Options{Quantities: []metric.Quantity{q}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := report.ComparisonFormatNamed("benchstat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(metric.ParseQuantity("ttft.mean"))(t)
+	c := must.Get(compare.Compare([]compare.Side{side("vllm 0.9", 100), side("tgi", 150)}, compare.Options{Quantities: []metric.Quantity{q}}))(t)
+	f := must.Get(report.ComparisonFormatNamed("benchstat"))(t)
 	file := filepath.Join(t.TempDir(), "bench.txt")
-	out, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(f.Render(out, c), out.Close()); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(os.Create(file))(t)
+	must.Do(t, errors.Join(f.Render(out, c), out.Close()))
 	cmd := exec.CommandContext(t.Context(), "go", "run", benchstat, "-format", "csv", "-col", "side", file)
 	cmd.Stderr = os.Stderr
-	text, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(cmd.Output())(t)
 	for _, want := range []string{"vllm-0.9", "tgi", "ttft.mean-ms", "Serve/request-rate=4,100,", ",150,", "Serve/request-rate=8,200,", ",300,", "+50.00%"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("benchstat prints:\n%s\nwant %q", text, want)
@@ -258,9 +235,7 @@ for await (const piece of process.stdin) text += piece;
 console.log((await mermaid.parse(text)).diagramType);
 `
 	dir := filepath.Join("..", ".cache", "mermaid")
-	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "parse.mjs"), []byte(script), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "parse.mjs"), []byte(script), 0o644)))
 	// Mermaid needs the document of a browser.
 	install := exec.CommandContext(t.Context(), "sh", "-c", "test -d node_modules/mermaid || npm install --no-audit --no-fund --ignore-scripts mermaid@11.17.2 jsdom@29.1.1")
 	install.Dir = dir

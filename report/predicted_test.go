@@ -7,6 +7,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/compare"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/report"
 )
@@ -60,9 +61,7 @@ func TestPredictedEverywhere(t *testing.T) {
 			}
 			other := withRecords(healthyStage())
 			other.Rows = kind.Name
-			if err := f.Render(&measured, other); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, f.Render(&measured, other))
 			if f.Name != "html" && f.Name != "openmetrics" && saysPredicted(t, f.Name, measured.String()) {
 				t.Errorf("%s by %s calls predicted what was measured", f.Name, kind.Name)
 			}
@@ -70,9 +69,7 @@ func TestPredictedEverywhere(t *testing.T) {
 	}
 	for _, f := range report.TranslationFormats {
 		var got bytes.Buffer
-		if err := f.Render(&got, &report.Translation{Report: *predicted(), Dialect: &metric.Dialects[1]}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Render(&got, &report.Translation{Report: *predicted(), Dialect: &metric.Dialects[1]}))
 		if !saysPredicted(t, f.Name, got.String()) {
 			t.Errorf("a dialect as %s does not say that it is predicted:\n%s", f.Name, got.String())
 		}
@@ -84,21 +81,13 @@ func TestPredictedInComparisons(t *testing.T) {
 	measured := withRecords(healthyStage()).Runs
 	var quantities []metric.Quantity
 	for _, name := range compare.Quantities {
-		q, err := metric.ParseQuantity(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := must.Get(metric.ParseQuantity(name))(t)
 		quantities = append(quantities, q)
 	}
-	c, err := compare.Compare([]compare.Side{{Name: "mine", Runs: measured}, {Name: "model", Runs: predicted().Runs}}, compare.Options{Quantities: quantities})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(compare.Compare([]compare.Side{{Name: "mine", Runs: measured}, {Name: "model", Runs: predicted().Runs}}, compare.Options{Quantities: quantities}))(t)
 	for _, f := range report.ComparisonFormats {
 		var got bytes.Buffer
-		if err := f.Render(&got, c); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Render(&got, c))
 		text := got.String()
 		if !strings.Contains(text, "model (PREDICTED)") && !strings.Contains(text, "model_(PREDICTED)") && !strings.Contains(text, "model-(PREDICTED)") {
 			t.Errorf("%s does not say which side is predicted:\n%s", f.Name, text)

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/report"
@@ -123,14 +124,9 @@ var reports = map[string]*report.Report{
 
 func render(t testing.TB, format string, r *report.Report) string {
 	t.Helper()
-	f, err := report.FormatNamed(format)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(report.FormatNamed(format))(t)
 	var b bytes.Buffer
-	if err := f.Render(&b, r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Render(&b, r))
 	return b.String()
 }
 
@@ -139,14 +135,9 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name+".golden")
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(got), 0o644))
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(path))(t)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("-%s +got (run with -update to accept)\n%s", path, diff)
 	}
@@ -218,9 +209,7 @@ func TestUnknownNames(t *testing.T) {
 	}
 	for _, format := range []string{"text", "classic"} {
 		f, err := report.FormatNamed(format)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		err = f.Render(&bytes.Buffer{}, &report.Report{Style: "1999"})
 		if want := `unknown report style "1999" (have 2024, old, 2025-09, 2025-10, 2025-12, current)`; err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
@@ -257,9 +246,7 @@ func TestHostileStrings(t *testing.T) {
 	}
 
 	var decoded report.Report
-	if err := json.Unmarshal([]byte(render(t, "json", r)), &decoded); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(render(t, "json", r)), &decoded))
 	if want := strings.ToValidUTF8(hostile, "\ufffd\ufffd"); decoded.Runs[0].Levels[0].Summary.Failures[0].Example != want {
 		t.Errorf("JSON has %q, want %q", decoded.Runs[0].Levels[0].Summary.Failures[0].Example, want)
 	}
@@ -267,10 +254,7 @@ func TestHostileStrings(t *testing.T) {
 		t.Error("JSON may not be put in a page")
 	}
 
-	table, err := csv.NewReader(strings.NewReader(render(t, "csv", r))).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := must.Get(csv.NewReader(strings.NewReader(render(t, "csv", r))).ReadAll())(t)
 	if !strings.HasPrefix(table[1][0], "'=cmd") {
 		t.Errorf("the spreadsheet would run %q", table[1][0])
 	}
@@ -291,9 +275,7 @@ func TestJSONRoundTrip(t *testing.T) {
 	r := of(fullStage(), emptyStage())
 	r.Runs[0].About = about
 	var decoded report.Report
-	if err := json.Unmarshal([]byte(render(t, "json", r)), &decoded); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(render(t, "json", r)), &decoded))
 	if diff := cmp.Diff(*r, decoded, cmpopts.IgnoreUnexported(metric.Summary{})); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
@@ -404,18 +386,13 @@ func TestRepeatsShown(t *testing.T) {
 		"json":     {`"repeats": [`, `"figure": "mean TTFT"`},
 		"csv":      {"run,level,figure,unit,runs,mean", "request-rate 20,mean TTFT,ms,3,"},
 	} {
-		f, err := report.FormatNamed(format)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(report.FormatNamed(format))(t)
 		r := &report.Report{Runs: []outcome.Run{run}}
 		if format == "csv" {
 			r.Rows = "repeat"
 		}
 		var b strings.Builder
-		if err := f.Render(&b, r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, f.Render(&b, r))
 		for _, text := range want {
 			if !strings.Contains(b.String(), text) {
 				t.Errorf("%s has no %q:\n%s", format, text, b.String())

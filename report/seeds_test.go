@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/report"
@@ -31,29 +32,20 @@ var seeds = []struct {
 
 func readSeed(t testing.TB, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "testdata", "seeds", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("..", "testdata", "seeds", name)))(t)
 	return string(text)
 }
 
 func parse(t testing.TB, text string) *report.File {
 	t.Helper()
-	f, err := report.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(report.Parse(text))(t)
 	return f
 }
 
 // number returns a value that the block must have.
 func number(t testing.TB, b *report.Block, key string) float64 {
 	t.Helper()
-	v, err := b.Number(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(b.Number(key))(t)
 	return v
 }
 
@@ -171,13 +163,8 @@ func TestSeedsInOtherFormats(t *testing.T) {
 			} `json:"blocks"`
 			After string `json:"text_after"`
 		}
-		if err := json.Unmarshal([]byte(renderFile(t, "json", f)), &decoded); err != nil {
-			t.Fatal(err)
-		}
-		table, err := csv.NewReader(strings.NewReader(renderFile(t, "csv", f))).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(renderFile(t, "json", f)), &decoded))
+		table := must.Get(csv.NewReader(strings.NewReader(renderFile(t, "csv", f))).ReadAll())(t)
 		if decoded.After != f.After || len(decoded.Blocks) != seed.blocks || len(table) != seed.blocks+1 {
 			t.Fatalf("%s: %d blocks in JSON, %d lines of CSV, want %d blocks", seed.file, len(decoded.Blocks), len(table), seed.blocks)
 		}
@@ -206,13 +193,8 @@ func TestSeedsInOtherFormats(t *testing.T) {
 
 func renderFile(t *testing.T, format string, f *report.File) string {
 	t.Helper()
-	ff, err := report.FileFormatNamed(format)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ff := must.Get(report.FileFormatNamed(format))(t)
 	var b bytes.Buffer
-	if err := ff.Render(&b, f); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, ff.Render(&b, f))
 	return b.String()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/report"
@@ -20,9 +21,7 @@ func rendered(t *testing.T, s metric.Summary) string {
 	var b bytes.Buffer
 	for _, f := range report.Formats {
 		if f.Name == "text" {
-			if err := f.Render(&b, of(outcome.Level{Summary: s})); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, f.Render(&b, of(outcome.Level{Summary: s})))
 		}
 	}
 	return b.String()
@@ -103,9 +102,7 @@ Canvas positions evaluated:              576
 		t.Errorf("no\n%s in\n%s", canvases, block)
 	}
 	var file bytes.Buffer
-	if err := (report.NewVLLMResult(&outcome.Run{}, &outcome.Level{Summary: s}, false)).Write(&file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, (report.NewVLLMResult(&outcome.Run{}, &outcome.Level{Summary: s}, false)).Write(&file))
 	const keys = `"spec_decode_acceptance_rate": 62.5, "spec_decode_acceptance_length": 2.25, "spec_decode_num_drafts": 8, "spec_decode_draft_tokens": 16, ` +
 		`"spec_decode_accepted_tokens": 10, "spec_decode_per_position_acceptance_rates": [0.75, 0.5], "diffusion_committed_throughput": 64.0, ` +
 		`"diffusion_steps_per_canvas": 3.5, "diffusion_committed_per_step": 9.142857142857142, "diffusion_committed_tokens": 128, ` +
@@ -138,11 +135,9 @@ func TestPoolingLayout(t *testing.T) {
 	}
 	sum := summarize(c, list)
 	var file bytes.Buffer
-	if err := report.NewVLLMResult(&outcome.Run{About: outcome.About{Backend: "vllm-pooling"}}, &outcome.Level{
+	must.Do(t, report.NewVLLMResult(&outcome.Run{About: outcome.About{Backend: "vllm-pooling"}}, &outcome.Level{
 		Summary: sum, Records: func() iter.Seq2[*tacho.Record, error] { return each(list[:1]) },
-	}, true).Write(&file); err != nil {
-		t.Fatal(err)
-	}
+	}, true).Write(&file))
 	_, keys, _ := strings.Cut(file.String(), `"max_concurrency": null, `)
 	var got []string
 	for _, m := range regexp.MustCompile(`"([a-z0-9_]+)": `).FindAllStringSubmatch(keys, -1) {
@@ -159,14 +154,10 @@ func TestPoolingLayout(t *testing.T) {
 func TestEstimatesAreShown(t *testing.T) {
 	a := metric.Accumulator{Limit: 5}
 	for _, r := range records(20) {
-		if err := a.Add(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Add(r))
 	}
 	var b strings.Builder
-	if err := text(&b, of(outcome.Level{Summary: a.Summary(metric.DefaultConfig())})); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, text(&b, of(outcome.Level{Summary: a.Summary(metric.DefaultConfig())})))
 	if want := "Percentile error bound (%):              0.0061 for ttft, "; !strings.Contains(b.String(), want) {
 		t.Errorf("no %q in\n%s", want, b.String())
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/report"
 )
@@ -28,10 +29,7 @@ type cells []map[string]string
 
 func csvCells(t *testing.T, text string) (out cells) {
 	t.Helper()
-	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := must.Get(csv.NewReader(strings.NewReader(text)).ReadAll())(t)
 	for _, line := range lines[1:] {
 		row := map[string]string{}
 		for i, cell := range line {
@@ -98,10 +96,7 @@ func TestTablesAgree(t *testing.T) {
 
 func parquetNames(t *testing.T, file string) (names []string) {
 	t.Helper()
-	f, err := parquet.OpenFile(strings.NewReader(file), int64(len(file)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(parquet.OpenFile(strings.NewReader(file), int64(len(file))))(t)
 	for _, field := range f.Schema().Fields() {
 		names = append(names, field.Name())
 	}
@@ -111,10 +106,7 @@ func parquetNames(t *testing.T, file string) (names []string) {
 // The columns of rows of levels are those of docs/formats.md, whatever the run. --columns all adds others
 // behind them.
 func TestColumnsOfLevels(t *testing.T) {
-	text, err := os.ReadFile("../docs/formats.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../docs/formats.md"))(t)
 	_, section, _ := strings.Cut(string(text), "\n## Columns\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var listed []string
@@ -243,10 +235,7 @@ func TestRowsNeedRecords(t *testing.T) {
 	r := of(healthyStage())
 	for _, rows := range []string{"request", "token"} {
 		r.Rows = rows
-		f, err := report.FormatNamed("csv")
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(report.FormatNamed("csv"))(t)
 		if err := f.Render(io.Discard, r); err == nil || !strings.Contains(err.Error(), "use a run directory") {
 			t.Errorf("%s: %v", rows, err)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/report"
@@ -52,9 +53,7 @@ func vllmResult() *report.VLLMResult {
 func writeResult(t *testing.T, v *report.VLLMResult) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := v.Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.Write(&b))
 	return b.String()
 }
 
@@ -62,20 +61,13 @@ func writeResult(t *testing.T, v *report.VLLMResult) string {
 func keysOf(t *testing.T, text string) []string {
 	t.Helper()
 	dec := json.NewDecoder(strings.NewReader(text))
-	if _, err := dec.Token(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(dec.Token())(t)
 	var keys []string
 	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			t.Fatal(err)
-		}
+		key := must.Get(dec.Token())(t)
 		keys = append(keys, key.(string))
 		var value any
-		if err := dec.Decode(&value); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, dec.Decode(&value))
 	}
 	return keys
 }
@@ -131,9 +123,7 @@ func TestVLLMResultDetails(t *testing.T) {
 		Errors     []string    `json:"errors"`
 	}
 	want := got
-	if err := json.Unmarshal([]byte(writeResult(t, vllmResult())), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(writeResult(t, vllmResult())), &got))
 	want.InputLens = []int{100, 101, 100, 101, 100, 101}
 	want.OutputLens = []int{1, 2, 0, 0, 5, 1}
 	want.TTFTs = []float64{0.025, 0.026, 0.027, 0, 0.029, 0.030}
@@ -244,28 +234,18 @@ func TestDetailedResultStreams(t *testing.T) {
 	var before runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	file, err := os.Create(filepath.Join(t.TempDir(), "result.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Create(filepath.Join(t.TempDir(), "result.json")))(t)
 	defer func() { _ = file.Close() }()
-	if err := report.NewVLLMResult(&outcome.Run{}, &level, true).Write(file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, report.NewVLLMResult(&outcome.Run{}, &level, true).Write(file))
 	if grown, all := int(most-before.HeapAlloc), 8*requests*tokens; grown > all/4 {
 		t.Errorf("%d bytes in memory; all times take %d", grown, all)
 	}
-	text, err := os.ReadFile(file.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file.Name()))(t)
 	var got struct {
 		Itls  [][]float64
 		Texts []string `json:"generated_texts"`
 	}
-	if err := json.Unmarshal(text, &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &got))
 	if len(got.Itls) != requests || len(got.Texts) != requests {
 		t.Fatalf("%d lists of times and %d texts", len(got.Itls), len(got.Texts))
 	}
@@ -280,10 +260,7 @@ func TestDetailedResultStreams(t *testing.T) {
 // document. If a level has no number of prompts, num_prompts is the number of its
 // requests.
 func TestVLLMLevels(t *testing.T) {
-	format, err := report.FormatNamed("vllm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	format := must.Get(report.FormatNamed("vllm"))(t)
 	render := func(levels int) []byte {
 		t.Helper()
 		run := outcome.Run{}
@@ -293,9 +270,7 @@ func TestVLLMLevels(t *testing.T) {
 			run.Levels = append(run.Levels, level)
 		}
 		var out bytes.Buffer
-		if err := format.Render(&out, &report.Report{Runs: []outcome.Run{run}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, format.Render(&out, &report.Report{Runs: []outcome.Run{run}}))
 		return out.Bytes()
 	}
 	type result struct {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/session"
 )
 
@@ -21,10 +22,7 @@ func turn(think time.Duration, after []int, at time.Duration) tacho.Turn {
 // each turn.
 func drive(t *testing.T, turns []tacho.Turn, begun, takes time.Duration, fail ...int) map[int]time.Duration {
 	t.Helper()
-	s, err := session.New(&tacho.Session{Turns: turns})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(session.New(&tacho.Session{Turns: turns}))(t)
 	got := map[int]time.Duration{}
 	open := s.Start(0, begun)
 	for len(open) > 0 {
@@ -102,10 +100,7 @@ func TestOrder(t *testing.T) {
 func TestRequestQuotesAnswers(t *testing.T) {
 	last := turn(0, nil, 0)
 	last.Request = tacho.Request{InputTokens: 5, Input: tacho.Input{Messages: []tacho.Message{{Role: "assistant", Answer: 1}, {Role: "user", Content: "go on"}}}}
-	s, err := session.New(&tacho.Session{Turns: []tacho.Turn{turn(0, nil, 0), last}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(session.New(&tacho.Session{Turns: []tacho.Turn{turn(0, nil, 0), last}}))(t)
 	s.Start(0, 0)
 	s.Ended(0, second, tacho.Answer{Text: "hello", Tokens: 3})
 	q := s.Request(1)

@@ -5,14 +5,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // With an API key, POST requests need it, as a bearer token or as x-api-key.
 func TestAPIKey(t *testing.T) {
-	s, err := New(Options{APIKey: "secret"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(Options{APIKey: "secret"}))(t)
 	defer func() { _ = s.Close() }()
 	for _, tc := range []struct {
 		method, path, header, value string

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/sim/step"
 )
 
@@ -52,17 +53,11 @@ func TestHalfRequestsEnd(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s, err := New(Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := must.Get(New(Options{}))(t)
 				l := memnet.Listen()
 				go s.Serve(l)
 				defer s.Close()
-				conn, err := l.Dial(t.Context(), "tcp", "")
-				if err != nil {
-					t.Fatal(err)
-				}
+				conn := must.Get(l.Dial(t.Context(), "tcp", ""))(t)
 				closed := false
 				go func() {
 					_, _ = io.Copy(io.Discard, conn)

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/sim/step"
 	"github.com/tacho-bench/tacho/sim/words"
 
@@ -243,18 +244,11 @@ func textOf(v any) string {
 func golden(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, got, 0o644))
 		return
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(path))(t)
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("transcript (-want +got):\n%s", diff)
 	}
@@ -262,10 +256,7 @@ func golden(t *testing.T, path string, got []byte) {
 
 // Every dialect has a conversation, so all are tested.
 func TestEveryDialectHasATranscript(t *testing.T) {
-	s, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(Options{}))(t)
 	defer s.Close()
 	for _, d := range dialects {
 		if d == embedding {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 func TestEmbeddingsInputs(t *testing.T) {
@@ -19,9 +21,7 @@ func TestEmbeddingsInputs(t *testing.T) {
 		{`[[1],[2,3]]`, embeddingsInputs{IDs: [][]int32{{1}, {2, 3}}}, `[[1],[2,3]]`},
 	} {
 		var got embeddingsInputs
-		if err := json.Unmarshal([]byte(tt.body), &got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(tt.body), &got))
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.body, diff)
 		}
@@ -44,10 +44,7 @@ func FuzzEmbeddingsRequest(f *testing.F) {
 		if json.Unmarshal(body, &q) != nil {
 			return
 		}
-		again, err := json.Marshal(q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := must.Get(json.Marshal(q))(t)
 		if err := json.Unmarshal(again, new(embeddingsRequest)); err != nil && len(q.Input.Texts)+len(q.Input.IDs) > 0 {
 			t.Fatalf("%s: %v", again, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/sim/step"
 
 	"github.com/google/go-cmp/cmp"
@@ -93,9 +94,7 @@ func TestServerAgreesWithSimulate(t *testing.T) {
 			got[x.ID] = since(epoch, x.Writes)
 		}
 		traces, _, err := step.Simulate(*p, 0, arrivals)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for i, x := range traces {
 			id := fmt.Sprint(arrivals[i].ID)
 			for _, e := range x.Events {
@@ -123,9 +122,7 @@ func TestPrefixCacheKnowsTheAnswer(t *testing.T) {
 					} `json:"prompt_tokens_details"`
 				}
 			}
-			if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.NewDecoder(res.Body).Decode(&answer))
 			return answer.Usage.Details.Cached, answer.Choices[0].Text
 		}
 		cached, text := turn("one two three four five six")

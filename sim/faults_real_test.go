@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // During a refuse fault the kernel refuses connections; afterwards it accepts them
@@ -26,14 +28,8 @@ func TestRealRefuse(t *testing.T) {
 // false if the server ended because another process took its port meanwhile.
 func refusedAndAccepted(t *testing.T) bool {
 	t.Helper()
-	s, err := New(Options{Faults: []string{"refuse@0s+300ms/600ms"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(Options{Faults: []string{"refuse@0s+300ms/600ms"}}))(t)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	url := "http://" + l.Addr().String()
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/wire"
 	"github.com/tacho-bench/tacho/sim/words"
 
@@ -332,14 +333,8 @@ func TestPauseStopsAllAnswers(t *testing.T) {
 func TestRefuse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var network memnet.Network
-		l, err := network.Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := New(Options{Faults: []string{"refuse@1s+300ms/600ms"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(network.Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
+		s := must.Get(New(Options{Faults: []string{"refuse@1s+300ms/600ms"}}))(t)
 		served := make(chan error, 1)
 		go func() { served <- s.Serve(l) }()
 		c := &http.Client{Transport: &http.Transport{DialContext: network.Dial, DisableKeepAlives: true}}
@@ -369,20 +364,12 @@ func TestSlowAccept(t *testing.T) {
 
 // A reset fault sends a TCP reset, not an end of file.
 func TestResetIsATCPReset(t *testing.T) {
-	s, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(Options{}))(t)
 	defer s.Close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	go s.Serve(l)
 	conn, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer conn.Close()
 	body := `{"prompt":"a","stream":true}`
 	fmt.Fprintf(conn, "POST /v1/completions HTTP/1.1\r\nHost: sim\r\nX-Sim-Fault: reset:2\r\nContent-Length: %d\r\n\r\n%s", len(body), body)

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/sim/step"
 )
 
@@ -106,24 +107,13 @@ func loadOnce(b *testing.B) {
 	child := exec.Command(os.Args[0], os.Args[1:]...)
 	child.Env = append(os.Environ(), childVar+"=1")
 	child.Stderr = os.Stderr
-	stdin, err := child.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	stdout, err := child.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		b.Fatal(err)
-	}
+	stdin := must.Get(child.StdinPipe())(b)
+	stdout := must.Get(child.StdoutPipe())(b)
+	must.Do(b, child.Start())
 	defer child.Wait()
 	defer stdin.Close()
 	said := bufio.NewReader(stdout)
-	address, err := said.ReadString('\n')
-	if err != nil {
-		b.Fatal(err)
-	}
+	address := must.Get(said.ReadString('\n'))(b)
 	address = strings.TrimSpace(address)
 
 	var wg sync.WaitGroup
@@ -142,9 +132,7 @@ func loadOnce(b *testing.B) {
 	peak := peakMiB(b, child.Process.Pid)
 	stdin.Close()
 	lateness, _ := said.ReadString('\n')
-	if err := child.Wait(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, child.Wait())
 	want := int64(*loadStreams) * int64(*loadTokens)
 	if failed.Load() > 0 || tokens.Load() != want {
 		b.Fatalf("%d tokens arrived and %d streams failed, want %d and 0", tokens.Load(), failed.Load(), want)
@@ -203,10 +191,7 @@ func peakMiB(b *testing.B, pid int) float64 {
 	}
 	for line := range strings.Lines(string(status)) {
 		if f := strings.Fields(line); f[0] == "VmHWM:" {
-			kib, err := strconv.ParseFloat(f[1], 64)
-			if err != nil {
-				b.Fatal(err)
-			}
+			kib := must.Get(strconv.ParseFloat(f[1], 64))(b)
 			return kib / 1024
 		}
 	}

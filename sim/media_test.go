@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"testing"
 	"testing/synctest"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // A second of audio in a chat counts 100 tokens, a picture or a video 256. The answer
@@ -21,9 +23,7 @@ func TestChatMedia(t *testing.T) {
 				t.Fatalf("status %d, %v: %s", res.StatusCode, err, body)
 			}
 			var v any
-			if err := json.Unmarshal(body, &v); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(body, &v))
 			truths := s.Truth()
 			return truths[len(truths)-1].Input, textOf(v)
 		}

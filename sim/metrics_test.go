@@ -12,23 +12,16 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 func get(t *testing.T, c *http.Client, path string) (int, []byte) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1"+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	res, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1"+path, nil))(t)
+	res := must.Get(c.Do(req))(t)
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(io.ReadAll(res.Body))(t)
 	return res.StatusCode, body
 }
 
@@ -131,9 +124,7 @@ func TestMetricsSeparateEngineAndFrontEnd(t *testing.T) {
 		p.FrontEnd.FixedMs, p.FrontEnd.PerEventMs = 30, 150 // a step takes 50 or 10 ms, so events are late and merged
 		s, c := start(t, Options{Profile: p, Model: "m"})
 		res := post(t, c, "/v1/completions", `{"prompt":"a b c","max_tokens":8,"ignore_eos":true,"stream":true}`)
-		if _, err := io.Copy(io.Discard, res.Body); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.Copy(io.Discard, res.Body))(t)
 		synctest.Wait()
 		_, page := get(t, c, "/metrics")
 		x := s.Truth()[0]

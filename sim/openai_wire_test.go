@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/wire"
 )
 
@@ -39,14 +40,9 @@ func TestChunksReadBack(t *testing.T) {
 		{"reasoning", openaiChatChunk{Choices: []openaiChatChoice{{Delta: openaiChatDelta{Reasoning: &hi, ReasoningContent: &hi}}}}, chunkReading{Choices: 1, Kind: wire.OpenAIReasoningToken, Text: "hi"}},
 		{"error", openaiErrorResponse{Error: openaiError{Message: "no", Code: 500}}, chunkReading{Failed: true, Error: "no"}},
 	} {
-		b, err := json.Marshal(tc.chunk)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(json.Marshal(tc.chunk))(t)
 		var d wire.OpenAIDelta
-		if err := d.Decode(b); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.Decode(b))
 		got := chunkReading{d.Choices, d.Kind, string(d.Text), d.TokenIDs, string(d.Finish), d.Usage, d.HasUsage, string(d.Error), d.Failed}
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", tc.name, b, diff)

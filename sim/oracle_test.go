@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // heard is an answer as a client received it.
@@ -56,14 +58,8 @@ func TestOracleClients(t *testing.T) {
 
 func serveOracle(t *testing.T, engine string) (address string) {
 	t.Helper()
-	s, err := New(Options{Engine: engine, Model: "m"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(Options{Engine: engine, Model: "m"}))(t)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	go s.Serve(l)
 	t.Cleanup(func() { s.Close() })
 	return "http://" + l.Addr().String()
@@ -102,13 +98,8 @@ func wantHeard(conversations map[string]heard) map[string]heard {
 // oracleDir is the installation directory of the clients.
 func oracleDir(t *testing.T, name string) string {
 	t.Helper()
-	dir, err := filepath.Abs(filepath.Join("..", ".cache", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.Abs(filepath.Join("..", ".cache", name)))(t)
+	must.Do(t, os.MkdirAll(dir, 0o755))
 	return dir
 }
 
@@ -131,14 +122,9 @@ func nodeClients(t *testing.T) string {
 			break
 		}
 	}
-	script, err := os.ReadFile(filepath.Join("testdata", "oracle", "clients.mjs"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must.Get(os.ReadFile(filepath.Join("testdata", "oracle", "clients.mjs")))(t)
 	path := filepath.Join(dir, "clients.mjs")
-	if err := os.WriteFile(path, script, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, script, 0o644))
 	return path
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/sim/words"
 )
 
@@ -131,10 +132,7 @@ func TestStopsInEveryDialect(t *testing.T) {
 				}
 				synctest.Test(t, func(t *testing.T) {
 					s, client := start(t, Options{Engine: tt.engine})
-					body, err := io.ReadAll(post(t, client, tt.path, strings.ReplaceAll(tt.body, "STOP", stop)).Body)
-					if err != nil {
-						t.Fatal(err)
-					}
+					body := must.Get(io.ReadAll(post(t, client, tt.path, strings.ReplaceAll(tt.body, "STOP", stop)).Body))(t)
 					if text, _ := readText(t, &tt.conversation, body); text != want {
 						t.Errorf("%q, want %q, in\n%s", text, want, body)
 					}

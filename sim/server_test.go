@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -23,10 +24,7 @@ import (
 // the test.
 func start(t *testing.T, opt Options) (*Server, *http.Client) {
 	t.Helper()
-	s, err := New(opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(opt))(t)
 	l := memnet.Listen()
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(l) }()
@@ -49,17 +47,11 @@ type reply struct{ *http.Response }
 
 func post(t *testing.T, c *http.Client, path, body string, header ...string) reply {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1"+path, strings.NewReader(body)))(t)
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	res, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := must.Get(c.Do(req))(t)
 	t.Cleanup(func() { res.Body.Close() })
 	return reply{res}
 }
@@ -80,9 +72,7 @@ func events(t *testing.T, r io.Reader, epoch time.Time) []event {
 			got = append(got, event{time.Since(epoch), strings.TrimPrefix(data, " ")})
 		}
 	}
-	if err := in.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, in.Err())
 	return got
 }
 
@@ -121,9 +111,7 @@ func TestFixedModelKeepsAbsoluteTime(t *testing.T) {
 			t.Errorf("truth (-want +got):\n%s", diff)
 		}
 		var logged Truth
-		if err := json.Unmarshal(log.Bytes(), &logged); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(log.Bytes(), &logged))
 		if diff := cmp.Diff(wantTruth, logged); diff != "" {
 			t.Errorf("logged truth (-want +got):\n%s", diff)
 		}
@@ -153,10 +141,7 @@ func TestDisconnectEndsAnswer(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1/v1/completions",
 			strings.NewReader(`{"prompt":"x","max_tokens":1000,"stream":true}`))
-		res, err := c.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := must.Get(c.Do(req))(t)
 		defer res.Body.Close()
 		time.Sleep(3500 * time.Millisecond)
 		_, _ = res.Body.Read(make([]byte, 1))
@@ -205,28 +190,18 @@ func TestBadRequestsAreRefused(t *testing.T) {
 // On a real socket the kernel's timestamp is between the client's write and the
 // start of the handler.
 func TestReceivedIsKernelTimestamp(t *testing.T) {
-	s, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(Options{}))(t)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	go s.Serve(l)
 	defer s.Close()
 	stamped := 0
 	for try := 0; stamped < 3; try++ { // on one connection
 		before := time.Now().UnixNano()
 		res, err := http.Post("http://"+l.Addr().String()+"/v1/completions", "application/json", strings.NewReader(`{"prompt":"x"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		io.Copy(io.Discard, res.Body)
 		res.Body.Close()
-		if res, err = http.Get("http://" + l.Addr().String() + "/health"); err != nil {
-			t.Fatal(err)
-		}
+		res = must.Get(http.Get("http://" + l.Addr().String() + "/health"))(t)
 		res.Body.Close()
 		truth := s.Truth()
 		last := truth[len(truth)-1]
@@ -273,10 +248,7 @@ func TestKeepAliveComments(t *testing.T) {
 		t.Run(tt.engine+tt.path, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, c := start(t, Options{Engine: tt.engine, TTFT: 100 * time.Second})
-				body, err := io.ReadAll(post(t, c, tt.path, tt.body).Body)
-				if err != nil {
-					t.Fatal(err)
-				}
+				body := must.Get(io.ReadAll(post(t, c, tt.path, tt.body).Body))(t)
 				if n := strings.Count(string(body), ":\n\n"); n != tt.comments {
 					t.Errorf("%d comments, want %d in %s", n, tt.comments, body)
 				}

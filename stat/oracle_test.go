@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/stat"
 )
 
@@ -32,10 +33,7 @@ func numpyPython(t *testing.T) string {
 	if named := os.Getenv("PYTHON"); named != "" {
 		return named
 	}
-	dir, err := filepath.Abs(filepath.Join("..", ".cache", "numpy"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.Abs(filepath.Join("..", ".cache", "numpy")))(t)
 	python := filepath.Join(dir, "bin", "python")
 	if exec.CommandContext(t.Context(), python, "-c", "import numpy").Run() == nil {
 		return python
@@ -69,10 +67,7 @@ func TestOracleNumpy(t *testing.T) {
 			cases = append(cases, c)
 		}
 	}
-	input, err := json.Marshal(cases)
-	if err != nil {
-		t.Fatal(err)
-	}
+	input := must.Get(json.Marshal(cases))(t)
 	python := numpyPython(t)
 	cmd := exec.CommandContext(t.Context(), python, "-c", numpyScript)
 	cmd.Stdin, cmd.Stderr = strings.NewReader(string(input)), os.Stderr
@@ -81,9 +76,7 @@ func TestOracleNumpy(t *testing.T) {
 		t.Fatalf("%s: %v", python, err)
 	}
 	var want [][]float64
-	if err := json.Unmarshal(output, &want); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(output, &want))
 	compared := 0
 	for i, c := range cases {
 		s := stat.New(c.X)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 )
 
@@ -39,13 +40,8 @@ func (d *disk) Close() error { return d.file.Close() }
 // onDisk returns a writer with a disk of limited size, and the errors passed to Full.
 func onDisk(t *testing.T, room int) (*Writer, *disk, *[]error) {
 	t.Helper()
-	w, err := Create(t.TempDir(), Manifest{Started: time.Unix(0, 0), Plan: json.RawMessage(`{}`)}, bytes.Clone)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Level(Level{Config: metric.Config{}}); err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(Create(t.TempDir(), Manifest{Started: time.Unix(0, 0), Plan: json.RawMessage(`{}`)}, bytes.Clone))(t)
+	must.Do(t, w.Level(Level{Config: metric.Config{}}))
 	d := &disk{file: w.records.file.(*os.File), room: room}
 	w.records.file = d
 	var told []error
@@ -59,14 +55,9 @@ func record(n int) *tacho.Record {
 
 func sessions(t *testing.T, open func() (*Run, error)) (out []uint64, damage Damage) {
 	t.Helper()
-	r, err := open()
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(open())(t)
 	for rec, err := range r.Records() {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		out = append(out, rec.Session)
 	}
 	return out, r.Damaged()
@@ -82,9 +73,7 @@ func TestDiskFillsAndFrees(t *testing.T) {
 			if n == 10 {
 				d.room = 1 << 20
 			}
-			if err := w.Add(record(n)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.Add(record(n)))
 			want = append(want, uint64(n))
 			if got, _ := sessions(t, w.Read); !slices.Equal(got, want) {
 				t.Fatalf("room for %d bytes: %v are to be had, want %v", room, got, want)
@@ -150,9 +139,7 @@ func TestAddAll(t *testing.T) {
 	}
 	for _, room := range []int{1 << 20, 500} {
 		w, d, told := onDisk(t, room)
-		if err := w.AddAll(batch); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.AddAll(batch))
 		if room == 500 {
 			d.room = 1 << 20
 			batch, want = append(batch, record(20)), append(want, 20)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tacho-bench/tacho/internal/bounded"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/store"
 )
@@ -35,9 +36,7 @@ func TestRunIsBounded(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := create(t).Dir()
 			path := filepath.Join(dir, c.file)
-			if err := os.WriteFile(path, c.text, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, c.text, 0o600))
 			bounded.Run(t, 1<<30, func() {
 				if err := readAll(dir); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), c.want) {
 					t.Errorf("%v, want %s and %q", err, path, c.want)
@@ -57,12 +56,8 @@ func TestLinesAreBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := create(t)
-			if err := w.Level(store.Level{Config: metric.Config{}}); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(w.Dir(), store.RecordsFile), []byte(c.line+"\n{\"stage\":0}\n"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.Level(store.Level{Config: metric.Config{}}))
+			must.Do(t, os.WriteFile(filepath.Join(w.Dir(), store.RecordsFile), []byte(c.line+"\n{\"stage\":0}\n"), 0o600))
 			bounded.Run(t, 512<<20, func() {
 				run, got := read(t, w.Dir())
 				if d := run.Damaged(); len(got) != 1 || d.Lines != 1 || !strings.Contains(d.First.Error(), store.RecordsFile+":1: ") || !strings.Contains(d.First.Error(), c.want) {

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/store"
 )
 
@@ -16,12 +17,8 @@ import (
 func TestPipeIsRefused(t *testing.T) {
 	for _, name := range []string{store.ManifestFile, store.StagesFile, store.RecordsFile, store.InstrumentsFile} {
 		path := filepath.Join(create(t).Dir(), name)
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-		if err := syscall.Mkfifo(path, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(path))
+		must.Do(t, syscall.Mkfifo(path, 0o600))
 		if err := readAll(filepath.Dir(path)); err == nil || !strings.Contains(err.Error(), path+" is a pipe") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/instrument"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/store"
@@ -18,35 +19,23 @@ import (
 func TestResume(t *testing.T) {
 	w := create(t)
 	level := func(index int, c metric.Config) {
-		if err := w.Level(store.Level{Setting: outcome.Setting{Index: index}, Config: c}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Level(store.Level{Setting: outcome.Setting{Index: index}, Config: c}))
 		for range 3 {
-			if err := w.Add(&tacho.Record{Stage: index, Timeline: tacho.NewTimeline(0)}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.Add(&tacho.Record{Stage: index, Timeline: tacho.NewTimeline(0)}))
 		}
-		if err := w.Samples(index, []instrument.Sample{{Target: "x"}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Samples(index, []instrument.Sample{{Target: "x"}}))
 	}
 	level(2, metric.Config{})
 	level(2, metric.Config{Client: &metric.Client{}})
 	level(0, metric.Config{Client: &metric.Client{}, Interrupted: true})
 	level(1, metric.Config{})
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
 	f, err := os.OpenFile(filepath.Join(w.Dir(), store.RecordsFile), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if _, err := f.WriteString(`{"stage":2,"sess`); err != nil || f.Close() != nil {
 		t.Fatal(err)
 	}
-	if w, err = store.Resume(w.Dir(), began, bytes.Clone); err != nil {
-		t.Fatal(err)
-	}
+	w = must.Get(store.Resume(w.Dir(), began, bytes.Clone))(t)
 	if _, err := store.Resume(w.Dir(), began, bytes.Clone); err == nil || !strings.Contains(err.Error(), "another process writes to") {
 		t.Errorf("it was taken from whoever is at it: %v", err)
 	}

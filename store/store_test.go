@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/store"
@@ -41,24 +42,16 @@ func records() []*tacho.Record {
 
 func create(t *testing.T) *store.Writer {
 	t.Helper()
-	w, err := store.Create(t.TempDir(), store.Manifest{Tool: "tacho", Started: began, Label: "a b/../c", Plan: json.RawMessage(`{"x":1}`)}, bytes.Clone)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(store.Create(t.TempDir(), store.Manifest{Tool: "tacho", Started: began, Label: "a b/../c", Plan: json.RawMessage(`{"x":1}`)}, bytes.Clone))(t)
 	return w
 }
 
 func read(t *testing.T, dir string) (*store.Run, []*tacho.Record) {
 	t.Helper()
-	r, err := store.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(store.Open(dir))(t)
 	var got []*tacho.Record
 	for rec, err := range r.Records() {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		got = append(got, rec)
 	}
 	return r, got
@@ -76,15 +69,11 @@ func TestRoundTrip(t *testing.T) {
 	early := stage
 	early.Config = metric.Config{MaxConcurrency: 1}
 	for _, s := range []store.Level{early, stage} {
-		if err := w.Level(s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Level(s))
 	}
 	want := records()
 	for _, r := range want {
-		if err := w.Add(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Add(r))
 	}
 	// Nothing is closed or flushed, as after a killed process.
 	run, got := read(t, w.Dir())
@@ -97,37 +86,24 @@ func TestRoundTrip(t *testing.T) {
 	if d := cmp.Diff([]store.Level{stage}, run.Levels); d != "" {
 		t.Error(d)
 	}
-	if err := w.Summary(map[string]int{"ok": 1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Summary(map[string]int{"ok": 1}))
 	if run, _ := read(t, w.Dir()); !run.Complete {
 		t.Error("a run with a summary is whole")
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Close())
 }
 
 // A record that was being written when the process died is skipped, and earlier records are read.
 func TestCutLastLine(t *testing.T) {
 	w := create(t)
-	if err := w.Level(store.Level{Config: metric.Config{}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Level(store.Level{Config: metric.Config{}}))
 	for _, r := range records() {
-		if err := w.Add(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Add(r))
 	}
 	path := filepath.Join(w.Dir(), store.RecordsFile)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(path))(t)
 	for cut := 1; cut < 60; cut += 7 {
-		if err := os.WriteFile(path, b[:len(b)-cut], 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, b[:len(b)-cut], 0o644))
 		if _, got := read(t, w.Dir()); len(got) != 1 {
 			t.Errorf("%d bytes cut off: %d records, want 1", cut, len(got))
 		}
@@ -137,14 +113,10 @@ func TestCutLastLine(t *testing.T) {
 // A damaged line affects only itself: all other lines are read, and the damage is counted and named.
 func TestDamageCostsALine(t *testing.T) {
 	w := create(t)
-	if err := w.Level(store.Level{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.Level(store.Level{}))
 	path := filepath.Join(w.Dir(), store.RecordsFile)
 	lines := []string{`{"session":1}`, `{"stage":"x"}`, `{"session":2,"id":"{"session":3}`, `{"session":4}`, `{"stage":9}`, "\x00\x00", `{"session":5}`}
-	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 	run, got := read(t, w.Dir())
 	var sessions []uint64
 	for _, r := range got {
@@ -161,9 +133,7 @@ func TestDamageCostsALine(t *testing.T) {
 // A manifest without a format number is rejected, and not read as a run without records.
 func TestNoFormat(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, store.ManifestFile), []byte(`{"tool":"tacho","version":"0","plan":{}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, store.ManifestFile), []byte(`{"tool":"tacho","version":"0","plan":{}}`), 0o600))
 	if _, err := store.Open(dir); err == nil || !strings.Contains(err.Error(), "has no format number") {
 		t.Errorf("error %v", err)
 	}
@@ -191,10 +161,8 @@ func TestNobodyElseReadsIt(t *testing.T) {
 	}
 	w := create(t)
 	err := errors.Join(w.Level(store.Level{Config: metric.Config{}}), w.Add(records()[0]), w.Summary(1), w.Close())
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = filepath.WalkDir(w.Dir(), func(path string, _ fs.DirEntry, err error) error {
+	must.Do(t, err)
+	must.Do(t, filepath.WalkDir(w.Dir(), func(path string, _ fs.DirEntry, err error) error {
 		info, statErr := os.Stat(path)
 		if err := errors.Join(err, statErr); err != nil {
 			return err
@@ -203,8 +171,5 @@ func TestNobodyElseReadsIt(t *testing.T) {
 			t.Errorf("%s has the rights %v", path, rights)
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 )
@@ -18,27 +19,18 @@ import (
 // directory.
 func keepTwo(t *testing.T) string {
 	t.Helper()
-	w, err := Create(t.TempDir(), Manifest{Started: time.Unix(0, 0), Plan: []byte(`{}`)}, bytes.Clone)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(Create(t.TempDir(), Manifest{Started: time.Unix(0, 0), Plan: []byte(`{}`)}, bytes.Clone))(t)
 	for index := range 2 {
 		l := Level{Setting: outcome.Setting{Index: index}, Config: metric.Config{Client: &metric.Client{}}}
-		if err := w.Level(l); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Level(l))
 		for i := range 203 {
 			r := &tacho.Record{Stage: index, Session: uint64(i / 2), Turn: i % 2, Timeline: tacho.NewTimeline(0)}
 			if i >= 200 {
 				r.Session, r.Turn, r.Probe = 0, 0, true
 			}
-			if err := w.Add(r); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, w.Add(r))
 		}
-		if err := w.End(l); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.End(l))
 	}
 	if err := w.Summary(1); err != nil || w.Close() != nil {
 		t.Fatal(err)
@@ -63,18 +55,10 @@ func TestMismatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := keepTwo(t)
 			path := filepath.Join(dir, RecordsFile)
-			b, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(os.ReadFile(path))(t)
 			after := strings.Join(c.change(slices.Collect(strings.Lines(string(b)))), "")
-			if err := os.WriteFile(path, []byte(after), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			run, err := Open(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, []byte(after), 0o600))
+			run := must.Get(Open(dir))(t)
 			if got, want := run.SizeChanged(), len(after) != len(b); got != want {
 				t.Errorf("touched: %v, want %v", got, want)
 			}
@@ -107,21 +91,12 @@ func TestMismatch(t *testing.T) {
 func TestMismatchAfterFullDisk(t *testing.T) {
 	w, _, _ := onDisk(t, 500)
 	for n := range 20 {
-		if err := w.Add(record(n)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.Add(record(n)))
 	}
-	if err := w.End(Level{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.End(Level{}))
 	_ = w.Close() // reports the full disk
-	run, err := Open(w.Dir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := run.Mismatched(); err != nil {
-		t.Fatal(err)
-	}
+	run := must.Get(Open(w.Dir()))(t)
+	must.Get(run.Mismatched())(t)
 	if m := run.Mismatch(&run.Levels[0]); m == nil || m.Had != 20 || m.Found == 0 || m.Found >= 20 {
 		t.Errorf("%+v", m)
 	}

@@ -1,24 +1,20 @@
 package token
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
+)
 
 // BenchmarkCount counts a prompt of common length with a small vocabulary.
 func BenchmarkCount(b *testing.B) {
-	d, err := parse(benchJSON(b), "tokenizer.json")
-	if err != nil {
-		b.Fatal(err)
-	}
-	tok, err := newTokenizer(d, "bench")
-	if err != nil {
-		b.Fatal(err)
-	}
+	d := must.Get(parse(benchJSON(b), "tokenizer.json"))(b)
+	tok := must.Get(newTokenizer(d, "bench"))(b)
 	text := englishText(8 << 10)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := tok.Count(b.Context(), text); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(tok.Count(b.Context(), text))(b)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 func TestChatTemplate(t *testing.T) {
@@ -14,10 +16,7 @@ func TestChatTemplate(t *testing.T) {
 {% endfor %}{% if tools %}{{ tools | tojson }}{% endif %}{% if add_generation_prompt %}<assistant>{% endif %}`
 	messages := []Message{{"user", " hi "}, {"assistant", "yes"}}
 	config := func(template any) []byte {
-		b, err := json.Marshal(object{"chat_template": template, "bos_token": "<s>", "eos_token": object{"content": "</s>"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(json.Marshal(object{"chat_template": template, "bos_token": "<s>", "eos_token": object{"content": "</s>"}}))(t)
 		return b
 	}
 	for name, files := range map[string]map[string][]byte{
@@ -31,14 +30,8 @@ func TestChatTemplate(t *testing.T) {
 			for file, data := range files {
 				writeFile(t, filepath.Join(dir, file), data)
 			}
-			c, err := LoadChatTemplate(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := c.Render(messages, ChatOptions{AddGenerationPrompt: true, Tools: json.RawMessage(`[{"b":1,"a":"é"}]`)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := must.Get(LoadChatTemplate(dir))(t)
+			got := must.Get(c.Render(messages, ChatOptions{AddGenerationPrompt: true, Tools: json.RawMessage(`[{"b":1,"a":"é"}]`)}))(t)
 			want := "<s><user>hi</s>\n<assistant>yes</s>\n" + `[{"b": 1, "a": "é"}]` + "<assistant>"
 			if got != want {
 				t.Errorf("%q, want %q", got, want)
@@ -63,10 +56,7 @@ func TestChatTemplateErrors(t *testing.T) {
 			t.Errorf("%s: %v, want %q", file, err, want)
 		}
 	}
-	c, err := newChatTemplate("{{ raise_exception('no tools, please') }}{{ strftime_now('%Y') }}", nil, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(newChatTemplate("{{ raise_exception('no tools, please') }}{{ strftime_now('%Y') }}", nil, ""))(t)
 	if _, err := c.Render(nil, ChatOptions{Now: time.Now()}); err == nil || !strings.Contains(err.Error(), "no tools, please") {
 		t.Errorf("refused: %v", err)
 	}

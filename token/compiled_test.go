@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 func TestLoadCached(t *testing.T) {
@@ -17,22 +19,11 @@ func TestLoadCached(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, cache := filepath.Join(dir, "file"), filepath.Join(t.TempDir(), "cache")
-			if err := os.WriteFile(path, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			first, err := load(path, cache)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, data, 0o600))
+			first := must.Get(load(path, cache))(t)
 			compiled := filepath.Join(cache, compiledName(data, nil))
-			d, err := readCompiled(compiled)
-			if err != nil {
-				t.Fatal(err)
-			}
-			second, err := newTokenizer(d, path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := must.Get(readCompiled(compiled))(t)
+			second := must.Get(newTokenizer(d, path))(t)
 			for id := range int32(first.VocabSize()) {
 				got, _ := second.Token(id)
 				if want, _ := first.Token(id); got != want {
@@ -56,30 +47,18 @@ func TestLoadCached(t *testing.T) {
 func TestBrokenCache(t *testing.T) {
 	data := makeJSON(t, byteVocab("t h"), byteLevelFields)
 	path, cache := filepath.Join(t.TempDir(), "file"), t.TempDir()
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := load(path, cache); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, data, 0o600))
+	must.Get(load(path, cache))(t)
 	compiled := filepath.Join(cache, compiledName(data, nil))
-	good, err := os.ReadFile(compiled)
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := must.Get(os.ReadFile(compiled))(t)
 	flipped := slices.Clone(good)
 	flipped[len(flipped)/2] ^= 1
 	for _, bad := range [][]byte{nil, good[:10], good[:len(good)/2], good[:len(good)-1], flipped, append(slices.Clone(good), 0)} {
 		if _, err := parseCompiled(bad); err == nil {
 			t.Errorf("%d bytes of %d: no error", len(bad), len(good))
 		}
-		if err := os.WriteFile(compiled, bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		tok, err := load(path, cache)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(compiled, bad, 0o600))
+		tok := must.Get(load(path, cache))(t)
 		if got := tok.Encode("th", false); !slices.Equal(got, []int32{256}) {
 			t.Errorf("%v", got)
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // TestBuiltin compares ids with tiktoken's ids. The oracle test does the same for many
@@ -21,10 +23,7 @@ func TestBuiltin(t *testing.T) {
 		{"cl100k_base", "built-in cl100k_base", []int32{9906, 11, 1917, 0, 220, 4513, 10961, 22, 256, 1102, 596, 256, 95980, 588, 13}},
 		{"gpt-4o", "built-in o200k_base of gpt-4o", []int32{13225, 11, 2375, 0, 220, 7633, 19354, 22, 256, 7744, 256, 153475, 737, 13}},
 	} {
-		tok, err := Builtin(test.name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tok := must.Get(Builtin(test.name))(t)
 		if tok.Name() != test.shown {
 			t.Errorf("%s is called %q, want %q", test.name, tok.Name(), test.shown)
 		}
@@ -52,10 +51,7 @@ func TestEncodingOfModel(t *testing.T) {
 }
 
 func TestBuiltinSpecials(t *testing.T) {
-	tok, err := Builtin("openai/gpt-oss-20b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := must.Get(Builtin("openai/gpt-oss-20b"))(t)
 	if want := "built-in o200k_harmony of openai/gpt-oss-20b"; tok.Name() != want {
 		t.Errorf("called %q, want %q", tok.Name(), want)
 	}
@@ -69,20 +65,14 @@ func TestBuiltinSpecials(t *testing.T) {
 // from the texts, and that no text appears twice.
 func TestBuiltinMerges(t *testing.T) {
 	for _, name := range []string{"p50k_base", "cl100k_base", "o200k_base"} { // p50k_base contains r50k_base
-		got, err := readBuiltin(findSpec(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(readBuiltin(findSpec(name)))(t)
 		var entries []vocabEntry
 		for id := range int32(got.vocab.size()) {
 			if text := got.vocab.text(id); len(text) > 0 {
 				entries = append(entries, vocabEntry{text: text, id: id})
 			}
 		}
-		want, err := newRankDefinition(entries)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(newRankDefinition(entries))(t)
 		merges := 0
 		for i, key := range want.merges.keys {
 			if key == 0 {
@@ -117,9 +107,7 @@ func BenchmarkBuiltin(b *testing.B) {
 	for _, name := range []string{"cl100k_base", "o200k_base"} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := Builtin(name); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(Builtin(name))(b)
 			}
 		})
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	fuzzing "github.com/tacho-bench/tacho/internal/bounded"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // asciiVocab returns the printable ASCII characters with their ids.
@@ -113,9 +114,7 @@ func TestTokenizerBombs(t *testing.T) {
 	for name, b := range tokenizerBombs() {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "tokenizer.json")
-			if err := os.WriteFile(path, b.file(), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, b.file(), 0o600))
 			tok, err := Open(path, "")
 			if err == nil {
 				text := strings.Repeat("the end of the text ", 500)
@@ -136,14 +135,8 @@ func TestTokenizerBombs(t *testing.T) {
 func TestGeneralEngineIsBounded(t *testing.T) {
 	defer func(was time.Duration) { maxMatch = was }(maxMatch)
 	maxMatch = time.Millisecond // without a limit, the search ends after years
-	d, err := parse(bomb{"pre_tokenizer": splitting(`([a-z ]+)+\1[0-9]`)}.file(), "tokenizer.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tok, err := newTokenizer(d, "tokenizer.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(parse(bomb{"pre_tokenizer": splitting(`([a-z ]+)+\1[0-9]`)}.file(), "tokenizer.json"))(t)
+	tok := must.Get(newTokenizer(d, "tokenizer.json"))(t)
 	var limit *LimitError
 	if n, err := tok.Count(context.Background(), strings.Repeat("the end of the text ", 50)+"7"); !errors.As(err, &limit) {
 		t.Errorf("%d tokens, %v, want a LimitError", n, err)
@@ -153,10 +146,7 @@ func TestGeneralEngineIsBounded(t *testing.T) {
 // TestWorkOfPiecesAddsUp checks that the general engine takes its time from the work on the text, so that a text of many
 // pieces has no more time.
 func TestWorkOfPiecesAddsUp(t *testing.T) {
-	find, err := findExpr(`\ba`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	find := must.Get(findExpr(`\ba`))(t)
 	text := strings.Repeat("a b ", 1000)
 	w := newWork(len(text))
 	before := w.search
@@ -206,9 +196,7 @@ func FuzzTokenizerFile(f *testing.F) {
 			return
 		}
 		path := filepath.Join(t.TempDir(), "tokenizer.json")
-		if err := os.WriteFile(path, file, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, file, 0o600))
 		fuzzing.Run(t, 1<<30, func() {
 			tok, err := Open(path, "")
 			if err != nil {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // makeCharsMap builds a character map for a few keys: a double-array trie with a separate
@@ -83,9 +85,7 @@ func TestNormalizers(t *testing.T) {
 		{`{"type":"Sequence","normalizers":[{"type":"Lowercase"},{"type":"Sequence","normalizers":[{"type":"NFC"}]}]}`, "E\u0301", "é"},
 	} {
 		c, _, err := newComponent(json.RawMessage(test.normalizer), "normalizer")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		steps, err := newNormalizers(c)
 		if err != nil {
 			t.Errorf("%s: %v", test.normalizer, err)
@@ -103,10 +103,7 @@ func TestSentencePieceNormalizer(t *testing.T) {
 		CharsMap: makeCharsMap(map[string]string{"\n": " ", "ﬁ": "fi", "f": "F"}), UserDefined: []string{"ﬁﬁ"},
 		DummyPrefix: true, RemoveExtra: true, EscapeSpaces: true,
 	}
-	n, err := sp.normalizer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := must.Get(sp.normalizer())(t)
 	for text, want := range map[string]string{
 		"": "", " \n ": "", "ﬁ f": "▁fi▁F", "  a \n b  ": "▁a▁b", "ﬁﬁﬁ": "▁ﬁﬁfi",
 	} {
@@ -145,9 +142,7 @@ func TestPreTokenizers(t *testing.T) {
 		{`{"type":"Split","pattern":{"Regex":"(?<=a)b"},"behavior":"Isolated"}`, "ab éab b", "a|b| éa|b| b"}, // handled by the general engine
 	} {
 		c, _, err := newComponent(json.RawMessage(test.pre), "pre_tokenizer")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		steps, _, err := newPreTokenizers(c)
 		if err != nil {
 			t.Errorf("%s: %v", test.pre, err)
@@ -176,9 +171,7 @@ func TestDecoders(t *testing.T) {
 		{`{"type":"Replace","pattern":{"String":"▁"},"content":" "}`, []string{"a▁", "▁b"}, "a  b"},
 	} {
 		c, _, err := newComponent(json.RawMessage(test.decoder), "decoder")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		steps, err := newDecoders(c)
 		if err != nil {
 			t.Errorf("%s: %v", test.decoder, err)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // TestChatTemplatesSameAsPython compares rendered chat templates of real models with
@@ -26,14 +28,8 @@ func TestChatTemplatesSameAsPython(t *testing.T) {
 	same := 0
 	for _, name := range vocabularies {
 		dir := filepath.Dir(vocabularyFile(name))
-		config, err := readOptional(filepath.Join(dir, "tokenizer_config.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		source, err := templateIn(config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := must.Get(readOptional(filepath.Join(dir, "tokenizer_config.json")))(t)
+		source := must.Get(templateIn(config))(t)
 		if source == "" {
 			continue
 		}

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // processorTime returns the CPU time used by this process. Wall-clock time is meaningless
@@ -15,9 +17,7 @@ import (
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
@@ -44,10 +44,7 @@ func TestSpeedAgainstHuggingFace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := vocabularyFile(name)
 			theirs := o.ask(t, map[string]any{"kind": "huggingface", "file": path, "texts": []string{text}, "repeat": 3})
-			tok, err := load(path, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			tok := must.Get(load(path, ""))(t)
 			count := 0
 			first := processorTime(t)
 			tok.Encode(text, false)
@@ -70,10 +67,7 @@ func TestSpeedAgainstHuggingFace(t *testing.T) {
 // goroutine for the same work.
 func TestScalesOverCores(t *testing.T) {
 	newOracle(t)
-	tok, err := load(vocabularyFile("llama3_2"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := must.Get(load(vocabularyFile("llama3_2"), ""))(t)
 	text := englishText(1 << 20)
 	encode := func(workers int) {
 		var group sync.WaitGroup
@@ -99,9 +93,7 @@ func TestScalesOverCores(t *testing.T) {
 func TestLoadTime(t *testing.T) {
 	newOracle(t)
 	builtin := fastest(t, func() {
-		if _, err := Builtin("o200k_base"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(Builtin("o200k_base"))(t)
 	})
 	t.Logf("built-in o200k_base: %v of processor time", builtin)
 	if builtin > 300*time.Millisecond {
@@ -113,15 +105,11 @@ func TestLoadTime(t *testing.T) {
 	} {
 		path := vocabularyFile(name)
 		first := fastest(t, func() {
-			if _, err := load(path, t.TempDir()); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(load(path, t.TempDir()))(t)
 		})
 		cache := t.TempDir()
 		load := func() {
-			if _, err := load(path, cache); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(load(path, cache))(t)
 		}
 		load()
 		again := fastest(t, load)
@@ -135,19 +123,13 @@ func TestLoadTime(t *testing.T) {
 // TestManyPrompts generates as many prompts as a benchmark needs and counts every tenth.
 func TestManyPrompts(t *testing.T) {
 	newOracle(t)
-	tok, err := load(vocabularyFile("llama3_2"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := must.Get(load(vocabularyFile("llama3_2"), ""))(t)
 	for _, size := range []struct {
 		prompts uint64
 		tokens  int
 	}{{100_000, 2_000}, {1_000, 100_000}} {
 		start, wall := processorTime(t), time.Now()
-		p, err := NewPrompts(tok, 42)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(NewPrompts(tok, 42))(t)
 		var group sync.WaitGroup
 		const workers = 2
 		for w := range uint64(workers) {

@@ -21,6 +21,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // The oracle and the vocabularies are installed here once.
@@ -42,10 +44,7 @@ const (
 // inModules returns the files in modules that match the pattern.
 func inModules(t *testing.T, pattern string, atLeast int) []string {
 	t.Helper()
-	root, err := exec.Command("go", "env", "GOMODCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(exec.Command("go", "env", "GOMODCACHE").Output())(t)
 	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(root)), pattern))
 	if err != nil || len(files) < atLeast {
 		t.Fatalf("%s: %d files, %v", pattern, len(files), err)
@@ -113,22 +112,12 @@ type oracle struct {
 
 func newOracle(t *testing.T) *oracle {
 	t.Helper()
-	if err := installOracle(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, installOracle())
 	cmd := exec.Command(oracleDir+"/py/bin/python", "testdata/oracle.py")
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		in.Close()
 		cmd.Wait()
@@ -149,20 +138,11 @@ type oracleAnswer struct {
 func (o *oracle) ask(t *testing.T, request map[string]any) oracleAnswer {
 	t.Helper()
 	b, err := json.Marshal(request) // Marshal sends U+FFFD for each invalid byte
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := o.in.Write(append(b, '\n')); err != nil {
-		t.Fatal(err)
-	}
-	line, err := o.out.ReadBytes('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	must.Get(o.in.Write(append(b, '\n')))(t)
+	line := must.Get(o.out.ReadBytes('\n'))(t)
 	var a oracleAnswer
-	if err := json.Unmarshal(line, &a); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(line, &a))
 	return a
 }
 
@@ -204,10 +184,7 @@ func TestSameAsSentencePiece(t *testing.T) {
 	files = append(files, oracleDir+"/extra/ai21_tokenizer/resources/j2-tokenizer/j2-tokenizer.model") // a model whose runs of spaces tie
 	for _, path := range files {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			tok, err := load(path, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			tok := must.Get(load(path, ""))(t)
 			compareIDs(t, o, tok, map[string]any{"kind": "sentencepiece", "file": path})
 		})
 	}
@@ -223,10 +200,7 @@ func TestSameAsMistral(t *testing.T) {
 	}
 	for _, path := range append(files, laterTekken(t, files[0])) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			tok, err := load(path, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			tok := must.Get(load(path, ""))(t)
 			request := map[string]any{"kind": "tekken", "file": path}
 			compareIDs(t, o, tok, request)
 			request["texts"], request["special"] = []string{"", "Hello"}, true
@@ -249,13 +223,9 @@ func TestSameAsMistral(t *testing.T) {
 func laterTekken(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var file map[string]any
-	if err := json.Unmarshal(data, &file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &file))
 	config := file["config"].(map[string]any)
 	config["version"], config["default_vocab_size"], config["default_num_special_tokens"] = "v13", 40_000, 100
 	var specials []any
@@ -263,13 +233,9 @@ func laterTekken(t *testing.T, path string) string {
 		specials = append(specials, map[string]any{"rank": i, "token_str": text, "is_control": true})
 	}
 	file["special_tokens"] = specials
-	if data, err = json.Marshal(file); err != nil {
-		t.Fatal(err)
-	}
+	data = must.Get(json.Marshal(file))(t)
 	later := filepath.Join(t.TempDir(), "tekken.json")
-	if err := os.WriteFile(later, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(later, data, 0o600))
 	return later
 }
 
@@ -279,10 +245,7 @@ func TestSameAsTiktoken(t *testing.T) {
 	o := newOracle(t)
 	for _, encoding := range encodingNames() {
 		t.Run(encoding, func(t *testing.T) {
-			tok, err := Builtin(encoding)
-			if err != nil {
-				t.Fatal(err)
-			}
+			tok := must.Get(Builtin(encoding))(t)
 			compareIDs(t, o, tok, map[string]any{"kind": "tiktoken", "file": writeRanks(t, tok, findSpec(encoding)), "encoding": encoding})
 		})
 	}
@@ -294,16 +257,10 @@ func TestSameAsTiktokenFile(t *testing.T) {
 	o := newOracle(t)
 	for vocabulary, encoding := range map[string]string{"gpt4": "cl100k_base", "llama3_2": "llama3", "qwen2_5": "qwen"} {
 		t.Run(encoding, func(t *testing.T) {
-			hf, err := load(vocabularyFile(vocabulary), "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			hf := must.Get(load(vocabularyFile(vocabulary), ""))(t)
 			spec := findSpec(encoding)
 			path := writeRanks(t, hf, spec)
-			tok, err := load(path, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			tok := must.Get(load(path, ""))(t)
 			request := map[string]any{"kind": "tiktoken", "file": path, "encoding": encoding}
 			if spec.builtin == nil { // the reference has no name for this encoding
 				request["pattern"], request["specials"] = spec.pattern, spec.specials
@@ -324,10 +281,7 @@ func TestSameAsTiktokenPublished(t *testing.T) {
 	o := newOracle(t)
 	for _, path := range inModules(t, rankFiles, 2) {
 		t.Run(filepath.Base(filepath.Dir(path)), func(t *testing.T) {
-			tok, err := Open(filepath.Dir(path), t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
+			tok := must.Get(Open(filepath.Dir(path), t.TempDir()))(t)
 			specials := map[string]int32{}
 			for _, a := range tok.added {
 				specials[a.Content] = a.ID
@@ -384,10 +338,7 @@ func TestSameAsHuggingFaceMarks(t *testing.T) {
 		texts = append(texts, b.String())
 	}
 	for _, form := range []string{"NFC", "NFD", "NFKC", "NFKD"} {
-		normalize, err := newNormalizer(component{kind: form})
-		if err != nil {
-			t.Fatal(err)
-		}
+		normalize := must.Get(newNormalizer(component{kind: form}))(t)
 		bad, w := 0, work{}
 		for i, want := range o.ask(t, map[string]any{"kind": "normal form", "form": form, "texts": texts}).Decoded {
 			if got := normalize(&w, texts[i]); got != want && bad < 10 {
@@ -408,9 +359,7 @@ func writeRanks(t *testing.T, tok *Tokenizer, spec *encodingSpec) string {
 		}
 	}
 	file := filepath.Join(t.TempDir(), spec.name+".tiktoken")
-	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(b.String()), 0o600))
 	return file
 }
 
@@ -455,10 +404,7 @@ func randomTexts() int {
 // compareToOracle compares ids and decoded texts for the corpus and n random texts.
 func compareToOracle(t *testing.T, o *oracle, path string, n int) {
 	t.Helper()
-	tok, err := load(path, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := must.Get(load(path, ""))(t)
 	texts := slices.Sorted(maps.Values(corpus))
 	tokens := spellings(tok)
 	r := rand.New(rand.NewPCG(1, 2))

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/dlclark/regexp2/v2"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // knownPatterns are the patterns of real tokenizers.
@@ -44,10 +46,7 @@ func oldText(r *rand.Rand) string {
 func TestPatternSameAsGeneralEngine(t *testing.T) {
 	for name, expr := range knownPatterns {
 		t.Run(name, func(t *testing.T) {
-			p, err := parsePattern(expr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := must.Get(parsePattern(expr))(t)
 			re := regexp2.MustCompile(expr, regexp2.Unicode)
 			r := rand.New(rand.NewPCG(3, 4))
 			for range 3000 {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // wordVocab returns a byte-level vocabulary with n three-letter words, each a single
@@ -23,10 +25,7 @@ func wordVocab(n int) object {
 
 func TestPromptsAreExact(t *testing.T) {
 	tok := makeTokenizer(t, wordVocab(100), byteLevelFields)
-	p, err := NewPrompts(tok, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(NewPrompts(tok, 1))(t)
 	seen := map[string]bool{}
 	for i := range uint64(50) {
 		for _, n := range []int{0, 1, 2, 7, 200} {
@@ -58,10 +57,7 @@ func TestPromptsAreExact(t *testing.T) {
 	if len(seen) != 50 {
 		t.Errorf("%d different prompts of 50", len(seen))
 	}
-	other, err := NewPrompts(tok, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(NewPrompts(tok, 2))(t)
 	if other.Text(0, 50) == p.Text(0, 50) {
 		t.Error("another seed, the same prompt")
 	}
@@ -90,9 +86,7 @@ func TestCut(t *testing.T) {
 					continue
 				}
 				got, count, err := tok.Cut(text, n)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				if !strings.HasPrefix(text, got) {
 					t.Errorf("%s, %s: %q is no beginning", name, kind, got)
 				}

@@ -4,23 +4,17 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // cutBy returns the pieces of a text, separated by bars.
 func cutBy(t *testing.T, text string, preTokenizer object) string {
 	t.Helper()
-	raw, err := json.Marshal(preTokenizer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(json.Marshal(preTokenizer))(t)
 	c, _, err := newComponent(raw, "pre_tokenizer")
-	if err != nil {
-		t.Fatal(err)
-	}
-	step, err := newPreTokenizer(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	step := must.Get(newPreTokenizer(c))(t)
 	var pieces []string
 	step(piece{text, true, new(newWork(0))}, func(p piece) { pieces = append(pieces, p.text) })
 	return strings.Join(pieces, "|")
@@ -66,13 +60,8 @@ func TestCTC(t *testing.T) {
 		`{"type":"CTC","pad_token":"-","word_delimiter_token":"o","cleanup":true}`: "<pad>he<pad>l<pad>l |w man's",
 	} {
 		c, _, err := newComponent([]byte(settings), "decoder")
-		if err != nil {
-			t.Fatal(err)
-		}
-		steps, err := newDecoders(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		steps := must.Get(newDecoders(c))(t)
 		tokens := strings.Fields("<pad> <pad> h e e <pad> l l <pad> l o o | | w o m a n")
 		if got := strings.Join(steps[0](append(tokens, " 's")), ""); got != want {
 			t.Errorf("%s: %q, want %q", settings, got, want)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // protoBytes returns a length-delimited field.
@@ -45,10 +47,7 @@ func makeModel(algorithm int) []byte {
 // TestSentencePieceUserDefined checks that a user-defined piece scores better than all
 // others, by its length alone.
 func TestSentencePieceUserDefined(t *testing.T) {
-	d, err := parse(makeModel(spUnigram), "tokenizer.model")
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(parse(makeModel(spUnigram), "tokenizer.model"))(t)
 	if got, want := d.scores[len(d.scores)-1], float64(float32(0.2)); got != want {
 		t.Errorf("the score of <u> is %v, want %v", got, want)
 	}
@@ -56,14 +55,8 @@ func TestSentencePieceUserDefined(t *testing.T) {
 
 func TestSentencePieceModel(t *testing.T) {
 	for _, algorithm := range []int{spUnigram, spBPE} {
-		d, err := parse(makeModel(algorithm), "tokenizer.model")
-		if err != nil {
-			t.Fatal(err)
-		}
-		tok, err := newTokenizer(d, "test")
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(parse(makeModel(algorithm), "tokenizer.model"))(t)
+		tok := must.Get(newTokenizer(d, "test"))(t)
 		for text, want := range map[string]string{
 			"ab":       "▁ab",
 			"  ab  a ": "▁ab ▁a",

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // makeTekken returns a tekken.json with every byte, a few more tokens and ten special
@@ -29,23 +31,15 @@ func makeTekken(t *testing.T, change func(config, file object)) []byte {
 	if change != nil {
 		change(config, file)
 	}
-	b, err := json.Marshal(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(json.Marshal(file))(t)
 	return b
 }
 
 func TestTekken(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "tekken.json"), makeTekken(t, nil), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "tekken.json"), makeTekken(t, nil), 0o600))
 	for range 2 { // the second load uses the cache
-		tok, err := Open(dir, filepath.Join(dir, "cache"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		tok := must.Get(Open(dir, filepath.Join(dir, "cache")))(t)
 		for text, want := range map[string][]int32{
 			"the the": {267, 268},
 			"ab":      {269},
@@ -68,17 +62,11 @@ func TestTekken(t *testing.T) {
 }
 
 func TestTekkenListedSpecials(t *testing.T) {
-	d, err := parse(makeTekken(t, func(config, file object) {
+	d := must.Get(parse(makeTekken(t, func(config, file object) {
 		config["version"] = "v13"
 		file["special_tokens"] = []any{object{"rank": 0, "token_str": "<unk>"}, object{"rank": 1, "token_str": "[THINK]"}, object{"rank": 2, "token_str": "<s>"}}
-	}), "tekken.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tok, err := newTokenizer(d, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	}), "tekken.json"))(t)
+	tok := must.Get(newTokenizer(d, "test"))(t)
 	if got, want := tok.Decode(tok.Encode("the", true), false), "<s>the"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/token/internal/ranks"
 )
 
@@ -29,10 +30,7 @@ func newRankTokenizer(data []byte, encoding string) (*Tokenizer, error) {
 }
 
 func TestTiktokenFile(t *testing.T) {
-	tok, err := newRankTokenizer([]byte("YQ== 0\nYg== 1\n\nYWI= 2\nIGFi 3\nIGE= 4\nIA== 5\n"), "cl100k_base")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := must.Get(newRankTokenizer([]byte("YQ== 0\nYg== 1\n\nYWI= 2\nIGFi 3\nIGE= 4\nIA== 5\n"), "cl100k_base"))(t)
 	if got, want := tok.Encode("ab ab  aab<|endoftext|>", false), []int32{2, 3, 5, 4, 2, 100257}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -44,28 +42,20 @@ func TestTiktokenFile(t *testing.T) {
 // writeR50K writes GPT-2's rank file up to a rank into a directory.
 func writeR50K(t *testing.T, dir, name string, upTo int) string {
 	t.Helper()
-	tokens, err := ranks.Tokens(ranks.R50K)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tokens := must.Get(ranks.Tokens(ranks.R50K))(t)
 	var b strings.Builder
 	for rank, token := range tokens[:upTo] {
 		fmt.Fprintf(&b, "%s %d\n", base64.StdEncoding.EncodeToString(token.Text), rank)
 	}
 	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(b.String()), 0o600))
 	return path
 }
 
 // TestTiktokenFileOfKnownSize checks that a file is identified by its number of ranks,
 // and that a truncated file is rejected.
 func TestTiktokenFileOfKnownSize(t *testing.T) {
-	tok, err := load(writeR50K(t, t.TempDir(), "tiktoken.model", 50256), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := must.Get(load(writeR50K(t, t.TempDir(), "tiktoken.model", 50256), ""))(t)
 	if got, want := tok.Encode("Hello<|endoftext|>", false), []int32{15496, 50256}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -87,14 +77,9 @@ func TestTiktokenListedSpecials(t *testing.T) {
 		`{"added_tokens_decoder":{"50257":{"content":"<|im_end|>","special":true}}}`:                      {15496, 50256, 50257},
 		`{"added_tokens_decoder":{"50256":{"content":"<|im_end|>"},"50300":{"content":"<|endoftext|>"}}}`: {15496, 50300, 50256},
 	} {
-		if err := os.WriteFile(filepath.Join(dir, configFile), []byte(config), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, configFile), []byte(config), 0o600))
 		for range 2 {
-			tok, err := load(path, cache)
-			if err != nil {
-				t.Fatal(err)
-			}
+			tok := must.Get(load(path, cache))(t)
 			if got := tok.Encode(text, false); !slices.Equal(got, want) {
 				t.Errorf("%s: %v, want %v", config, got, want)
 			}
@@ -114,17 +99,9 @@ func TestTiktokenListedSpecials(t *testing.T) {
 func FuzzListedSpecials(f *testing.F) {
 	f.Add([]byte(`{"added_tokens_decoder":{"50257":{"content":"<|im_end|>","special":true,"lstrip":true,"normalized":true}}}`), "a <|im_end|> b")
 	f.Fuzz(func(t *testing.T, config []byte, text string) {
-		entries, err := parseRankLines([]byte("YQ== 0\nYg== 1\nYWI= 2\nIA== 3\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		d, err := newRankDefinition(entries)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := d.setEncoding(findSpec("cl100k_base")); err != nil {
-			t.Fatal(err)
-		}
+		entries := must.Get(parseRankLines([]byte("YQ== 0\nYg== 1\nYWI= 2\nIA== 3\n")))(t)
+		d := must.Get(newRankDefinition(entries))(t)
+		must.Do(t, d.setEncoding(findSpec("cl100k_base")))
 		if d.setListed(config) != nil {
 			return
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 func TestEstimate(t *testing.T) {
@@ -70,9 +72,7 @@ func TestFit(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c := &countFunc{count: test.count}
 			text, got, err := Fit(t.Context(), c, test.want, test.guess, wordsText)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			if got != test.got || test.count(text) != got {
 				t.Errorf("a text of %d tokens that is said to have %d, want %d", test.count(text), got, test.got)
 			}

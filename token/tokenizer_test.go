@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 type object = map[string]any
@@ -22,23 +24,14 @@ func makeJSON(t *testing.T, model object, fields object) []byte {
 	file := object{"version": "1.0", "added_tokens": []any{}, "normalizer": nil, "pre_tokenizer": nil, "post_processor": nil, "decoder": nil}
 	maps.Copy(file, fields)
 	file["model"] = model
-	b, err := json.Marshal(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(json.Marshal(file))(t)
 	return b
 }
 
 func makeTokenizer(t *testing.T, model object, fields object) *Tokenizer {
 	t.Helper()
-	d, err := parse(makeJSON(t, model, fields), "tokenizer.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tok, err := newTokenizer(d, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(parse(makeJSON(t, model, fields), "tokenizer.json"))(t)
+	tok := must.Get(newTokenizer(d, "test"))(t)
 	return tok
 }
 
@@ -341,9 +334,7 @@ func TestBrokenFilesNameTheField(t *testing.T) {
 		"line 3: \"YWI\" is not a token in base64":  []byte("YQ== 0\nYg== 1\nYWI 2\n"),
 	} {
 		path := filepath.Join(t.TempDir(), "tokenizer")
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, data, 0o600))
 		if _, err := load(path, ""); err == nil || !strings.Contains(err.Error(), field) {
 			t.Errorf("want an error with %q, got %v", field, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/rows"
 	"github.com/tacho-bench/tacho/token"
 )
@@ -50,22 +51,14 @@ func TestOneWordAddsADataset(t *testing.T) {
 	defer func() { Kinds = usual }()
 	Kinds = append(slices.Clip(Kinds), translation)
 	path := filepath.Join(t.TempDir(), "pairs.csv")
-	if err := os.WriteFile(path, []byte("source,target\ngood morning,bonjour\nsee you soon,a tout a l'heure\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("source,target\ngood morning,bonjour\nsee you soon,a tout a l'heure\n"), 0o600))
 	if names, err := MatchingKinds(path, false); err != nil || !slices.Equal(names, []string{"translation"}) {
 		t.Errorf("the file is taken for %q, %v", names, err)
 	}
-	kind, err := Find("translation")
-	if err != nil {
-		t.Fatal(err)
-	}
+	kind := must.Get(Find("translation"))(t)
 	o := kind.Options(&Dataset{DatasetPath: path, DisableShuffle: true})
 	o.Counter = token.Estimate{}
-	work, err := kind.New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	work := must.Get(kind.New(t.Context(), o))(t)
 	s, err := work.Session(1)
 	if err != nil || len(s.Turns) != 1 {
 		t.Fatal(s, err)
@@ -78,20 +71,11 @@ func TestOneWordAddsADataset(t *testing.T) {
 // TestPageShowsRealCode checks that the code on the page is the example above or part of
 // a dataset.
 func TestPageShowsRealCode(t *testing.T) {
-	page, err := os.ReadFile("../docs/adding-a-dataset.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../docs/adding-a-dataset.md"))(t)
+	files := must.Get(filepath.Glob("*.go"))(t)
 	var all strings.Builder
 	for _, name := range files {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(name))(t)
 		all.Write(b)
 	}
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(page), -1)

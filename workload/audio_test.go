@@ -6,14 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // TestAudioSeconds checks headers that are truncated or announce missing data.
 func TestAudioSeconds(t *testing.T) {
-	wav, err := os.ReadFile(filepath.Join("testdata", "tone.wav"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	wav := must.Get(os.ReadFile(filepath.Join("testdata", "tone.wav")))(t)
 	endless := append([]byte{}, wav...)
 	copy(endless[40:], "\xff\xff\xff\xff") // written to a pipe
 	for name, tc := range map[string]struct {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/token"
 )
 
@@ -45,28 +46,20 @@ func writeBook(t *testing.T, words int) string {
 		b.WriteString([]string{" ", " ", " ", " ", ", ", ".\n", "\n\n"}[rng.IntN(7)])
 	}
 	path := filepath.Join(t.TempDir(), "book.txt")
-	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(b.String()), 0o600))
 	return path
 }
 
 func TestBookIsCountedLittleMoreThanOnce(t *testing.T) {
 	c := &wordCounter{perWord: func(w string) int { return (len(w) + 3) / 4 }}
 	const prompts, tokens = 50, 5000
-	w, err := newBook(t.Context(), Options{Path: writeBook(t, 20_000), Counter: c, Count: prompts, Input: Fixed(tokens), Output: Fixed(1), Seed: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(newBook(t.Context(), Options{Path: writeBook(t, 20_000), Counter: c, Count: prompts, Input: Fixed(tokens), Output: Fixed(1), Seed: 3}))(t)
 	// The book has about 40,000 tokens, which are counted once more.
 	if got, most := c.counted.Load(), int64(prompts*tokens*3/2); got > most {
 		t.Errorf("%d tokens counted for %d in the prompts: at most %d will do", got, prompts*tokens, most)
 	}
 	for i := range uint64(prompts) {
-		s, err := w.Session(i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(w.Session(i))(t)
 		q := s.Turns[0].Request
 		if n, _ := c.Count(t.Context(), q.Input.Text); n != tokens || q.InputTokens != n {
 			t.Errorf("prompt %d has %d tokens and says %d, want %d", i, n, q.InputTokens, tokens)
@@ -76,15 +69,9 @@ func TestBookIsCountedLittleMoreThanOnce(t *testing.T) {
 
 func TestFillersMakeLengthsNoCutMakes(t *testing.T) {
 	c := &wordCounter{perWord: func(string) int { return 2 }} // and 3 overhead, so the count is always odd
-	w, err := newBook(t.Context(), Options{Path: writeBook(t, 5_000), Counter: c, Count: 20, Input: Fixed(600), Output: Fixed(1), Seed: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(newBook(t.Context(), Options{Path: writeBook(t, 5_000), Counter: c, Count: 20, Input: Fixed(600), Output: Fixed(1), Seed: 3}))(t)
 	for i := range uint64(20) {
-		s, err := w.Session(i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(w.Session(i))(t)
 		if n, _ := c.Count(t.Context(), s.Turns[0].Request.Input.Text); n != 600 {
 			t.Errorf("prompt %d has %d tokens, want 600", i, n)
 		}
@@ -98,10 +85,7 @@ func TestFillersMakeLengthsNoCutMakes(t *testing.T) {
 // the prompt is not empty, and a note reports it.
 func TestPromptsAreNeverEmpty(t *testing.T) {
 	c := &wordCounter{perWord: func(string) int { return 1 }}
-	w, err := newBook(t.Context(), Options{Path: writeBook(t, 500), Counter: c, Count: 2, Input: Fixed(2), Output: Fixed(1), Seed: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(newBook(t.Context(), Options{Path: writeBook(t, 500), Counter: c, Count: 2, Input: Fixed(2), Output: Fixed(1), Seed: 3}))(t)
 	for i := range uint64(2) {
 		for range 2 { // when fitted, and when generated again
 			s, err := w.Session(i)

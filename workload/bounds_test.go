@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/token"
 )
 
@@ -17,16 +18,10 @@ func writeBomb(t *testing.T, name, text string, times int) string {
 	t.Helper()
 	var member bytes.Buffer
 	z := gzip.NewWriter(&member)
-	if _, err := z.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(z.Write([]byte(text)))(t)
+	must.Do(t, z.Close())
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, bytes.Repeat(member.Bytes(), times), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, bytes.Repeat(member.Bytes(), times), 0o600))
 	return path
 }
 
@@ -39,17 +34,12 @@ func TestBombsFitIntoMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	o := Options{Path: book, Counter: token.Estimate{}, Count: 2, Input: Fixed(100), Output: Fixed(1)}
-	w, err := newBook(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(newBook(t.Context(), o))(t)
 	if notes := strings.Join(w.Notes(), " "); !strings.Contains(notes, "first 64 MiB") {
 		t.Errorf("the notes do not say that the book was cut: %q", notes)
 	}
 	o.Path = lines
-	if _, err := newCustom(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(newCustom(t.Context(), o))(t)
 	runtime.ReadMemStats(&after)
 	if grown := (after.HeapSys - before.HeapSys) >> 20; grown > 500 {
 		t.Errorf("the heap grew by %d MiB", grown)
@@ -69,9 +59,7 @@ func TestKeptIsBounded(t *testing.T) {
 		first bool // without shuffling, the first rows are enough
 	}{{custom, plain, true}, {sharegpt, talk, false}, {conversation, talk, true}, {specBench, talk, true}, {huggingFace, talk, true}} {
 		path := filepath.Join(t.TempDir(), "rows.jsonl")
-		if err := os.WriteFile(path, []byte(strings.Repeat(test.row, 1000)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(strings.Repeat(test.row, 1000)), 0o600))
 		o := Options{Path: path, Counter: token.Estimate{}, Count: 2, Output: Fixed(5), Shuffle: true, maxKept: 1 << 19}
 		o.Trace.SkipBad = true
 		if _, err := test.kind.New(t.Context(), o); err == nil || !strings.Contains(err.Error(), "--disable-shuffle") {
@@ -90,9 +78,7 @@ func TestKeptIsBounded(t *testing.T) {
 
 func TestSonnetIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "poem.txt")
-	if err := os.WriteFile(path, []byte(strings.Repeat("a line\n", 1000)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(strings.Repeat("a line\n", 1000)), 0o600))
 	if _, err := newSonnet(t.Context(), Options{Path: path, Counter: token.Estimate{}, maxKept: 1000}); err == nil || !strings.Contains(err.Error(), "dataset-name book") {
 		t.Errorf("%v", err)
 	}
@@ -101,9 +87,7 @@ func TestSonnetIsBounded(t *testing.T) {
 // TestBurstGPTIsBounded checks that the rows in memory are limited.
 func TestBurstGPTIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "b.csv")
-	if err := os.WriteFile(path, []byte("Timestamp,Model,Request tokens,Response tokens\n"+strings.Repeat("1,GPT-4,5,6\n", 100)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("Timestamp,Model,Request tokens,Response tokens\n"+strings.Repeat("1,GPT-4,5,6\n", 100)), 0o600))
 	o := Options{Path: path, IDs: true, maxKept: 100 * rowCost}
 	if _, err := newBurstGPT(t.Context(), o); err != nil {
 		t.Error(err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/workload"
 )
 
@@ -59,10 +60,7 @@ func TestLimitContextCountsAnswers(t *testing.T) {
 	o := workload.Options{Input: workload.Fixed(20), Output: workload.Fixed(10), Messages: true}
 	o.Conversation.Turns = workload.Fixed(3)
 	talk := make1(t, "conversation", o)
-	s, err := talk.Session(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(talk.Session(0))(t)
 	last := s.Turns[2].Request
 	whole := last.InputTokens + last.MaxTokens + 2*10
 	if _, err := workload.LimitContext(talk, whole).Session(0); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/workload"
 )
 
@@ -38,10 +39,7 @@ func TestRandomConversations(t *testing.T) {
 	w := make1(t, "conversation", o)
 	systems, turns := map[string]bool{}, map[int]bool{}
 	for i := range uint64(40) {
-		s, err := w.Session(i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(w.Session(i))(t)
 		turns[len(s.Turns)] = true
 		want := "system user"
 		for k, turn := range s.Turns {
@@ -75,10 +73,7 @@ func TestToolTurnsAndSubAgents(t *testing.T) {
 		Messages: true, Input: workload.Fixed(5), Output: workload.Fixed(3),
 		Conversation: workload.ConversationOptions{Turns: workload.Fixed(3), Tools: 1, SubAgents: 2},
 	})
-	s, err := w.Session(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(w.Session(0))(t)
 	var got []string
 	for _, turn := range s.Turns {
 		got = append(got, fmt.Sprintf("%v %s", turn.After, shape(turn.Request)))
@@ -103,10 +98,7 @@ func TestConversationsOfFiles(t *testing.T) {
 		"o.jsonl": `{"messages":[{"role":"system","content":"be"},{"role":"user","content":"one two"},{"role":"assistant","content":"a b c"},{"role":"user","content":"three"},{"role":"assistant","content":"d"},{"role":"user","content":"unanswered"}]}` + "\n" + `{"messages":[]}`,
 	} {
 		w := make1(t, "conversation", workload.Options{Path: write(t, name, text), Messages: true, Output: workload.Fixed(-1), Conversation: workload.ConversationOptions{ThinkMS: workload.Fixed(50)}})
-		s, err := w.Session(0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(w.Session(0))(t)
 		var got []string
 		for _, turn := range s.Turns {
 			got = append(got, fmt.Sprintf("%s %d %v", shape(turn.Request), turn.Request.MaxTokens, turn.Think))

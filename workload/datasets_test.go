@@ -21,6 +21,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/workload"
 )
 
@@ -299,22 +300,15 @@ func TestHuggingFaceFiles(t *testing.T) {
 	var lines bytes.Buffer
 	enc := json.NewEncoder(&lines)
 	for _, r := range rows {
-		if err := enc.Encode(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, enc.Encode(r))
 	}
 	list, _ := json.Marshal(rows)
 	var gz, pq bytes.Buffer
 	z := gzip.NewWriter(&gz)
 	_, _ = z.Write(lines.Bytes())
 	_ = z.Close()
-	zw, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := parquet.Write(&pq, rows); err != nil {
-		t.Fatal(err)
-	}
+	zw := must.Get(zstd.NewWriter(nil))(t)
+	must.Do(t, parquet.Write(&pq, rows))
 	for name, content := range map[string]string{
 		"a.jsonl": lines.String(), "a.json": string(list), "a.jsonl.gz": gz.String(),
 		"a.jsonl.zst": string(zw.EncodeAll(lines.Bytes(), nil)), "a.parquet": pq.String(),
@@ -347,9 +341,7 @@ func TestHuggingFaceFiles(t *testing.T) {
 
 func TestRandomImages(t *testing.T) {
 	var b workload.Buckets
-	if err := b.UnmarshalText([]byte("{(32, 48, 1): 0.5, (64,16,1): 0.5, (720,1280,16): 0.0}")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.UnmarshalText([]byte("{(32, 48, 1): 0.5, (64,16,1): 0.5, (720,1280,16): 0.0}")))
 	w := make1(t, "random-mm", workload.Options{
 		Input: workload.Fixed(12), Output: workload.Fixed(1), Messages: true, Media: true,
 		Images: workload.ImageOptions{Base: 2, Ratio: 0.5, Images: 3, Buckets: b, AudioMS: workload.Fixed(250)},
@@ -366,9 +358,7 @@ func TestRandomImages(t *testing.T) {
 				Audio struct{ Data, Format string } `json:"input_audio"`
 			} `json:"content"`
 		}
-		if err := json.Unmarshal(q.Input.Messages[0].Raw, &m); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(q.Input.Messages[0].Raw, &m))
 		last := len(m.Content) - 1
 		wav, err := base64.StdEncoding.DecodeString(m.Content[last].Audio.Data)
 		if err != nil || q.AudioS != 0.25 || len(wav) != 44+2*16_000/4 || string(wav[:4]) != "RIFF" || m.Content[last].Audio.Format != "wav" {
@@ -376,14 +366,9 @@ func TestRandomImages(t *testing.T) {
 		}
 		counts[last-1]++
 		for _, p := range m.Content[1:last] {
-			data, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(p.Image.URL, "data:image/jpeg;base64,"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(base64.StdEncoding.DecodeString(strings.TrimPrefix(p.Image.URL, "data:image/jpeg;base64,")))(t)
 			c, _, err := image.DecodeConfig(bytes.NewReader(data))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			sizes[image.Pt(c.Width, c.Height)]++
 		}
 	}
@@ -425,9 +410,7 @@ func TestStructuredOutput(t *testing.T) {
 		"grammar:@" + write(t, "g.ebnf", "root ::= x"): `{"grammar":"root ::= x"}`,
 	} {
 		var s workload.Structured
-		if err := s.UnmarshalText([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.UnmarshalText([]byte(text)))
 		w := s.Shape(make1(t, "random", workload.Options{IDs: true, Input: workload.Fixed(3), Output: workload.Fixed(3), IgnoreEOS: true}), 0.5, 1)
 		with := 0
 		for _, q := range requests(t, w, 400) {
@@ -457,13 +440,10 @@ func TestMix(t *testing.T) {
 		return make1(t, "random", workload.Options{IDs: true, Seed: uint64(n), Input: workload.Fixed(n), Output: workload.Fixed(1)})
 	}
 	low := 5
-	mix, err := workload.Mix(1, []workload.Class{
+	mix := must.Get(workload.Mix(1, []workload.Class{
 		{Workload: class(10), Weight: 0.75, Label: "chat", Model: "lora-a"},
 		{Workload: class(99), Weight: 0.25, Label: "rag", Priority: &low, Header: []tacho.Label{{Key: "X-Tier", Value: "gold"}}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	counts, seen := map[int]int{}, map[string]bool{}
 	for i, q := range requests(t, mix, 400) {
 		if i%4 == 0 && i > 0 && counts[99] != i/4 {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/workload"
 )
 
@@ -27,20 +28,12 @@ func heapNow() int64 {
 // pack writes a .gz copy of a file.
 func pack(t *testing.T, path string) string {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(path))(t)
 	out := filepath.Join(t.TempDir(), filepath.Base(path)+".gz")
-	f, err := os.Create(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(out))(t)
 	z := gzip.NewWriter(f)
-	_, err = z.Write(b)
-	if err = errors.Join(err, z.Close(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := z.Write(b)
+	must.Do(t, errors.Join(err, z.Close(), f.Close()))
 	return out
 }
 
@@ -160,10 +153,7 @@ func TestTraceSessionIDs(t *testing.T) {
 	w := make1(t, "mooncake", workload.Options{Path: path, IDs: true, Trace: workload.TraceOptions{Sessions: true, Speedup: 2}})
 	var got []string
 	for i := range uint64(4) {
-		s, err := w.Session(i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(w.Session(i))(t)
 		var line strings.Builder
 		for _, turn := range s.Turns {
 			fmt.Fprintf(&line, "%d at %v ", turn.Request.InputTokens, turn.At)

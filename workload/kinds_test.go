@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/workload"
 )
 
@@ -50,10 +51,7 @@ func samples(t *testing.T) map[string][]workload.Options {
 	speed := filepath.Dir(write(t, "qualitative.jsonl", lines(20, func(i int) string {
 		return fmt.Sprintf(`{"category":"c%d","messages":[{"role":"user","content":"speed %d"}]}`, i%2, i)
 	})))
-	tone, err := filepath.Abs(filepath.Join("testdata", "tone.wav"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tone := must.Get(filepath.Abs(filepath.Join("testdata", "tone.wav")))(t)
 	pictures := write(t, "pictures.jsonl", lines(10, func(i int) string {
 		return fmt.Sprintf(`{"prompt":"what is on picture %d?","image_files":["data:image/png;base64,iVBORw0KGgo="],"output_tokens":%d}`, i, i+1)
 	}))
@@ -62,17 +60,13 @@ func samples(t *testing.T) map[string][]workload.Options {
 	}))
 	poem := write(t, "poem.txt", lines(50, func(i int) string { return fmt.Sprintf("line %d of a poem that is long", i) }))
 	var buckets workload.Buckets
-	if err := buckets.UnmarshalText([]byte("{(16,24,1):0.5,(8,8,1):0.5}")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, buckets.UnmarshalText([]byte("{(16,24,1):0.5,(8,8,1):0.5}")))
 	clients := t.TempDir()
 	for name, text := range map[string]string{
 		"chunk-0-trace.csv": "0,2.0,1,Gamma,0.5,1\n600,0,0,,0,0\n", "chunk-0-dataset.json": `{"0":{"input_tokens":"{5: 0.5, 9: 0.5}","output_tokens":"{3: 1}"}}`,
 		"chunk-1-trace.csv": "0,1.0,1,Weibull,0.8,1\n600,0,0,,0,0\n", "chunk-1-dataset.json": `{"0":{"input_tokens":"{6: 1}","output_tokens":"{2: 1}"}}`,
 	} {
-		if err := os.WriteFile(filepath.Join(clients, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(clients, name), []byte(text), 0o600))
 	}
 	return map[string][]workload.Options{
 		"random": {
@@ -210,10 +204,7 @@ func plainRequest(t *testing.T, q tacho.Request) tacho.Request {
 		q.Input.Audio = &tacho.Audio{Name: filepath.Ext(a.Name), Data: a.Data} // a data URL contains only the type
 	}
 	if q.Extra != nil {
-		b, err := json.Marshal(q.Extra)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(json.Marshal(q.Extra))(t)
 		q.Extra = map[string]any{"json": string(b)}
 	}
 	slices.SortFunc(q.Labels, func(a, b tacho.Label) int { return strings.Compare(a.Key, b.Key) })
@@ -229,9 +220,7 @@ func TestEveryKindIsReadBack(t *testing.T) {
 			var file bytes.Buffer
 			want := sessions(t, make1(t, kind.Name, o))
 			for i := range want {
-				if err := workload.WriteLine(&file, &want[i]); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, workload.WriteLine(&file, &want[i]))
 			}
 			read := workload.Options{Path: write(t, "w.jsonl", file.String()), Output: workload.Fixed(-1), Messages: o.Messages, Media: o.Media, Audio: o.Audio}
 			if want[0].Turns[0].Request.MaxTokens == 0 {

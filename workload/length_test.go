@@ -6,15 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/workload"
 )
 
 func length(t *testing.T, text string) workload.Length {
 	t.Helper()
 	var l workload.Length
-	if err := l.UnmarshalText([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.UnmarshalText([]byte(text)))
 	return l
 }
 
@@ -52,10 +51,7 @@ func TestLengthsHaveTheirMeans(t *testing.T) {
 		if got := sum / float64(n); math.Abs(got-c.mean) > 5*c.sd/math.Sqrt(float64(n))+1e-9 {
 			t.Errorf("%s: mean %.2f, want %.2f", c.text, got, c.mean)
 		}
-		text, err := l.MarshalText()
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(l.MarshalText())(t)
 		again := length(t, string(text))
 		if a, b := again.Draw(rand.New(rand.NewPCG(3, 4)), 0), l.Draw(rand.New(rand.NewPCG(3, 4)), 0); a != b {
 			t.Errorf("%s is written as %s, which draws %d and not %d", c.text, text, a, b)
@@ -96,9 +92,7 @@ func TestScenarios(t *testing.T) {
 		"uniform(1,3)/lognormal(50,0)": {2, 50, 0.1, 0},
 	} {
 		var s workload.Scenario
-		if err := s.UnmarshalText([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.UnmarshalText([]byte(text)))
 		r := rand.New(rand.NewPCG(1, 2))
 		var in, out float64
 		for range 10_000 {

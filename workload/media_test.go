@@ -21,6 +21,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/token"
 	"github.com/tacho-bench/tacho/workload"
 )
@@ -28,9 +29,7 @@ import (
 func buckets(t *testing.T, text string) workload.Buckets {
 	t.Helper()
 	var b workload.Buckets
-	if err := b.UnmarshalText([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.UnmarshalText([]byte(text)))
 	return b
 }
 
@@ -43,9 +42,7 @@ func urls(t *testing.T, q *tacho.Request) (images, videos []string) {
 			Video struct{ URL string } `json:"video_url"`
 		}
 	}
-	if err := json.Unmarshal(q.Input.Messages[0].Raw, &m); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(q.Input.Messages[0].Raw, &m))
 	for _, p := range m.Content {
 		if p.Image.URL != "" {
 			images = append(images, p.Image.URL)
@@ -118,10 +115,7 @@ func TestVideo(t *testing.T) {
 	})
 	q := requests(t, w, 1)[0]
 	_, videos := urls(t, &q)
-	data, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(videos[0], "data:video/mp4;base64,"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(base64.StdEncoding.DecodeString(strings.TrimPrefix(videos[0], "data:video/mp4;base64,")))(t)
 	if head := atom(t, data, "moov", "trak", "tkhd"); binary.BigEndian.Uint32(head[76:]) != 46<<16 || binary.BigEndian.Uint32(head[80:]) != 30<<16 {
 		t.Errorf("shown as % x", head[76:])
 	}
@@ -199,10 +193,7 @@ func TestCustomAudio(t *testing.T) {
 		seconds float64
 		off     float64
 	}{{"tone.wav", 0.75, 0}, {"tone.flac", 0.75, 0}, {"tone.mp3", 0.75, 0.001}, {"tone.ogg", 0, 0}} {
-		data, err := os.ReadFile(file(want.name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(file(want.name)))(t)
 		q := qs[i]
 		if math.Abs(q.AudioS-want.seconds) > want.off || q.Input.Audio == nil || q.Input.Audio.Name != want.name || !bytes.Equal(q.Input.Audio.Data, data) || q.Input.Text != "" || q.MaxTokens != 7 {
 			t.Errorf("%s: %v s, %+v", want.name, q.AudioS, q.Input)
@@ -243,10 +234,7 @@ func TestMediaErrors(t *testing.T) {
 		"audio: \"data:image/png;base64,":     {"custom_audio", workload.Options{Audio: true, Path: write(t, "k.jsonl", `{"audio":"data:image/png;base64,AAAA"}`)}},
 		"is on another machine":               {"custom_image", workload.Options{Media: true, SendFiles: true, Path: write(t, "l.jsonl", `{"prompt":"x","image_files":["http://127.0.0.1/x.png"]}`)}},
 	} {
-		k, err := workload.Find(c.kind)
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := must.Get(workload.Find(c.kind))(t)
 		c.o.Counter = token.Estimate{}
 		w, err := k.New(t.Context(), c.o)
 		if err == nil {
@@ -262,9 +250,7 @@ func TestMediaErrors(t *testing.T) {
 // unless they should be sent, and parts keep their order and their other fields.
 func TestCustomImage(t *testing.T) {
 	var png bytes.Buffer
-	if err := jpeg.Encode(&png, image.NewGray(image.Rect(0, 0, 2, 2)), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, jpeg.Encode(&png, image.NewGray(image.Rect(0, 0, 2, 2)), nil))
 	picture := write(t, "p.dat", png.String())
 	path := write(t, "i.jsonl", fmt.Sprintf(`{"prompt":"compare","image_files":[%q,"file://%s","http://127.0.0.1/x.png","data:image/png;base64,AAAA"]}
 {"content":[{"type":"text","text":"see "},{"type":"image","image":%q},{"type":"text","text":"and"},{"type":"image_url","image_url":{"url":%q,"detail":"low"}},{"type":"image_url","image_url":"http://127.0.0.1/y.png"}]}
@@ -299,18 +285,13 @@ func TestHuggingFaceAudio(t *testing.T) {
 		Text  string `parquet:"text"`
 	}
 	read := func(name string) []byte {
-		b, err := os.ReadFile(filepath.Join("testdata", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(filepath.Join("testdata", name)))(t)
 		return b
 	}
 	flac, ogg := read("tone.flac"), read("tone.ogg")
 	short := slices.Concat(read("tone.wav")[:40], []byte{0xa0, 0x0f, 0, 0}, make([]byte, 4000)) // 0.25 s
 	path := filepath.Join(t.TempDir(), "test-00000.parquet")
-	if err := parquet.WriteFile(path, []row{{&file{flac, "1.flac"}, "one"}, {&file{short, ""}, "two"}, {&file{ogg, "3.ogg"}, "three"}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, parquet.WriteFile(path, []row{{&file{flac, "1.flac"}, "one"}, {&file{short, ""}, "two"}, {&file{ogg, "3.ogg"}, "three"}}))
 	seconds := func(w workload.Workload) (out []float64) {
 		for i := uint64(0); ; i++ {
 			s, err := w.Session(i)
@@ -360,9 +341,7 @@ func TestHuggingFaceImages(t *testing.T) {
 		Question string `parquet:"question"`
 	}
 	path := filepath.Join(t.TempDir(), "x.parquet")
-	if err := parquet.WriteFile(path, []row{{[]file{{[]byte("\x89PNG\r\n\x1a\n"), "a"}, {[]byte("\xff\xd8\xff"), "b"}}, "what?"}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, parquet.WriteFile(path, []row{{[]file{{[]byte("\x89PNG\r\n\x1a\n"), "a"}, {[]byte("\xff\xd8\xff"), "b"}}, "what?"}}))
 	q := requests(t, make1(t, "hf", workload.Options{Path: path, Media: true, Messages: true}), 1)[0]
 	images, _ := urls(t, &q)
 	if diff := cmp.Diff([]string{"data:image/png;base64,iVBORw0KGgo=", "data:image/jpeg;base64,/9j/"}, images); diff != "" || q.Input.Messages[0].Content != "what?" || q.MaxTokens != 256 {
@@ -383,13 +362,8 @@ func TestMediaIsReadBack(t *testing.T) {
 		var lines bytes.Buffer
 		var want []tacho.Request
 		for i := range uint64(3) {
-			s, err := w.Session(i)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := workload.WriteLine(&lines, &s); err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(w.Session(i))(t)
+			must.Do(t, workload.WriteLine(&lines, &s))
 			want = append(want, s.Turns[0].Request)
 		}
 		back := o

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/workload"
 )
 
@@ -115,10 +116,7 @@ func TestOTelMessages(t *testing.T) {
 	w := make1(t, "otel", workload.Options{Path: write(t, "s.jsonl", `{"resourceSpans":[{"scopeSpans":[{"spans":[`+strings.Join(spans, ",")+`]}]}]}`+"\n"), Messages: true})
 	var got []string
 	for i := range uint64(2) {
-		s, err := w.Session(i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(w.Session(i))(t)
 		for _, turn := range s.Turns {
 			var line []string
 			for _, m := range turn.Request.Input.Messages {

@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // mediaPython returns an interpreter with OpenCV and soundfile: MEDIA_PYTHON, or a
@@ -21,10 +23,7 @@ func mediaPython(t *testing.T) string {
 	if named := os.Getenv("MEDIA_PYTHON"); named != "" {
 		return named
 	}
-	dir, err := filepath.Abs(filepath.Join("..", ".cache", "opencv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.Abs(filepath.Join("..", ".cache", "opencv")))(t)
 	python := filepath.Join(dir, "bin", "python")
 	if exec.CommandContext(t.Context(), python, "-c", "import cv2, soundfile").Run() == nil {
 		return python
@@ -42,10 +41,7 @@ func ask(t *testing.T, script string, into any, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), mediaPython(t), append([]string{"-c", script}, args...)...)
 	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(cmd.Output())(t)
 	if err := json.Unmarshal(out, into); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -75,14 +71,9 @@ func TestOracleOpenCVReadsVideos(t *testing.T) {
 		size   image.Point
 		frames int
 	}{{image.Pt(1280, 720), 16}, {image.Pt(256, 256), 2}, {image.Pt(46, 31), 7}} {
-		data, err := noiseVideo(rand.New(rand.NewPCG(1, 2)), tc.size, tc.frames)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(noiseVideo(rand.New(rand.NewPCG(1, 2)), tc.size, tc.frames))(t)
 		path := filepath.Join(t.TempDir(), "film.mp4")
-		if err := os.WriteFile(path, data, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, data, 0o644))
 		var got struct {
 			Opened       bool
 			Head, Frames int
@@ -126,10 +117,7 @@ func TestOracleAudioSeconds(t *testing.T) {
 	}
 	ask(t, writeSounds, &files, t.TempDir())
 	for _, f := range files {
-		data, err := os.ReadFile(f.Path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := must.Get(os.ReadFile(f.Path))(t)
 		allowed := 1e-9
 		if filepath.Ext(f.Path) == ".mp3" {
 			allowed = 0.001

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // spanForms are the different ways to write spans.
@@ -28,9 +30,7 @@ var spanForms = []string{
 func TestSpansAreFoundInEveryForm(t *testing.T) {
 	for _, row := range spanForms {
 		path := filepath.Join(t.TempDir(), "s.jsonl")
-		if err := os.WriteFile(path, []byte("\n"+row+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte("\n"+row+"\n"), 0o600))
 		w, err := newOTel(t.Context(), Options{Path: path})
 		if err != nil {
 			t.Errorf("%s: %v", row, err)
@@ -64,9 +64,7 @@ func TestBadSpans(t *testing.T) {
 		{strings.Replace(good, `"traceId"`, `"kind":nothing,"traceId"`, 1), "s.jsonl:2: not spans: invalid character"},
 	} {
 		path := filepath.Join(t.TempDir(), "s.jsonl")
-		if err := os.WriteFile(path, []byte(good+"\n"+c.row+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(good+"\n"+c.row+"\n"), 0o600))
 		w, err := newOTel(t.Context(), Options{Path: path, Messages: true})
 		if err == nil {
 			_, err = w.Session(0)

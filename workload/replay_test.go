@@ -10,6 +10,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/engine"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/pace"
 	"github.com/tacho-bench/tacho/workload"
 )
@@ -39,24 +40,14 @@ func (l *sentList) Close() error              { return nil }
 func TestTraceIsReplayedExactly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "azure.csv")
 	text := "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,5,1\n2023-11-16 18:17:04.0319569,6,1\n2023-11-16 18:19:04.0319570,7,1\n"
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	k, err := workload.Find("azure")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := k.New(t.Context(), workload.Options{Path: path, IDs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o644))
+	k := must.Get(workload.Find("azure"))(t)
+	w := must.Get(k.New(t.Context(), workload.Options{Path: path, IDs: true}))(t)
 	var got sentList
 	synctest.Test(t, func(t *testing.T) {
-		if err := engine.Run(t.Context(), engine.Stage{
+		must.Do(t, engine.Run(t.Context(), engine.Stage{
 			Arrivals: pace.Stripe(w.(tacho.Pacer).Arrivals(), 0, 1), Source: w, Backend: slowServer{},
-		}, &got); err != nil {
-			t.Fatal(err)
-		}
+		}, &got))
 	})
 	want := []time.Duration{0, 51_996_900, 120_051_997_000}
 	for i, r := range got {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/token"
 	"github.com/tacho-bench/tacho/workload"
 )
@@ -23,20 +24,12 @@ func TestSharing(t *testing.T) {
 		for _, ids := range []bool{true, false} {
 			o := c.o
 			o.Seed, o.Count, o.IDs, o.Output, o.Vocab, o.Counter = 1, 100, ids, fixed(1), 30_000, token.Estimate{}
-			kind, err := workload.Find("random")
-			if err != nil {
-				t.Fatal(err)
-			}
-			work, err := kind.New(t.Context(), o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kind := must.Get(workload.Find("random"))(t)
+			work := must.Get(kind.New(t.Context(), o))(t)
 			var s workload.Sharing
 			work = s.Watch(work)
 			for i := range uint64(100) {
-				if _, err := work.Session(i); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(work.Session(i))(t)
 			}
 			if got := s.Share(); got == nil || *got < c.low || *got > c.high {
 				t.Errorf("%s, ids %v: %v, want %v to %v", c.name, ids, *got, c.low, c.high)
@@ -69,13 +62,9 @@ func TestSharingOfRepeatsTurnsAndWarmUps(t *testing.T) {
 		-1: ask("a question that is asked before the load begins"), 0: ask("a question that is asked before the load begins"),
 		1: ask("one that is not, though another warmed up"), 2: {Audio: &tacho.Audio{}},
 	})
-	if _, err := work.Warmup(0); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(work.Warmup(0))(t)
 	for i := range uint64(3) {
-		if _, err := work.Session(i); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(work.Session(i))(t)
 	}
 	if got := s.Share(); got == nil || *got != 0.5 {
 		t.Errorf("got %v, want half: one prompt of two was sent before", *got)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/token"
 )
 
@@ -45,15 +46,9 @@ func TestTurnsAddTheTokensAskedFor(t *testing.T) {
 		"with a longer first turn": {Turns: Fixed(3), First: Fixed(90)},
 	} {
 		c := templateCounter{}
-		w, err := newConversation(t.Context(), Options{Conversation: o, Counter: c, Messages: true, Count: 3, Input: Fixed(40), Output: Fixed(7), Seed: 5})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(newConversation(t.Context(), Options{Conversation: o, Counter: c, Messages: true, Count: 3, Input: Fixed(40), Output: Fixed(7), Seed: 5}))(t)
 		for i := range uint64(3) {
-			s, err := w.Session(i)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(w.Session(i))(t)
 			answers := make([]tacho.Answer, len(s.Turns))
 			for k := range answers {
 				answers[k] = tacho.Answer{Text: strings.Repeat("x ", 7), Tokens: 7}
@@ -95,13 +90,8 @@ func TestConversationsOfFilesAreCountedAsSent(t *testing.T) {
 	lines := `{"messages":[{"role":"system","content":"be kind"},{"role":"user","content":"one two"},{"role":"assistant","content":"a b c"},{"role":"user","content":"three"}],"output_tokens":3}
 {"messages":[{"role":"user","content":"one two three four"}],"output_tokens":3}
 `
-	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	w, err := newCustom(t.Context(), Options{Path: path, Counter: templateCounter{}, Messages: true, Output: Fixed(-1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(lines), 0o600))
+	w := must.Get(newCustom(t.Context(), Options{Path: path, Counter: templateCounter{}, Messages: true, Output: Fixed(-1)}))(t)
 	for i, want := range []int{3 + (4 + 2) + (3 + 2) + (5 + 3) + (3 + 1), 3 + 12 + (3 + 4)} {
 		s, err := w.Session(uint64(i))
 		if err != nil || s.Turns[0].Request.InputTokens != want {
@@ -114,9 +104,7 @@ func TestConversationsOfFilesAreCountedAsSent(t *testing.T) {
 // template.
 func TestAnswersAreCountedBare(t *testing.T) {
 	o := Options{Counter: templateCounter{}, Messages: true, Output: Fixed(-1)}
-	if err := o.findTemplate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, o.findTemplate(t.Context()))
 	if n, err := o.countAnswer(t.Context(), "an answer of five words"); n != 5 || err != nil {
 		t.Errorf("%d tokens, %v, want 5", n, err)
 	}

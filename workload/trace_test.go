@@ -15,6 +15,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/bounded"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/workload"
 )
 
@@ -252,10 +253,7 @@ const wekaText = `{"id":"c1","block_size":4,"hash_id_scope":"local","requests":[
 func TestWeka(t *testing.T) {
 	for name, text := range map[string]string{"w.jsonl": strings.ReplaceAll(wekaText, "\n ", "") + strings.ReplaceAll(wekaText, "\n ", ""), "w.json": "[" + wekaText + "," + wekaText + "]"} {
 		w := make1(t, "weka", workload.Options{Path: write(t, name, text), IDs: true, Trace: workload.TraceOptions{Speedup: 2}})
-		s, err := w.Session(0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(w.Session(0))(t)
 		var got []string
 		for _, turn := range s.Turns {
 			got = append(got, fmt.Sprintf("%d/%d %v %v", turn.Request.InputTokens, turn.Request.MaxTokens, turn.After, turn.Think))
@@ -288,10 +286,7 @@ func TestOTelSpans(t *testing.T) {
 	if !slices.Equal(arrivals, ms(0, 1000)) {
 		t.Errorf("arrivals %v", arrivals)
 	}
-	s, err := w.Session(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(w.Session(0))(t)
 	var got []string
 	for _, turn := range s.Turns {
 		got = append(got, fmt.Sprintf("%v %v", turn.After, turn.Think))
@@ -320,9 +315,7 @@ func TestServeGen(t *testing.T) {
 		"chunk-1-trace.csv":    "0,1,1,Weibull,0.7,0.6\n600,1,1,Exponential,1,1\n1200,1,2,Gamma,1,1\n",
 		"chunk-1-dataset.json": `{"0": {"input_tokens": "{5: 1.0}", "output_tokens": "{1: 1.0}"}}`,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	w, arrivals := trace(t, "servegen", workload.Options{Path: dir, IDs: true, Trace: workload.TraceOptions{Window: workload.Window{To: 20 * time.Minute}}})
 	if !slices.IsSorted(arrivals) || len(arrivals) < 3200 || len(arrivals) > 4000 { // 600*4 + 1200*1
@@ -340,19 +333,12 @@ func TestServeGen(t *testing.T) {
 // TestTraceMemory checks that memory does not grow with the length of a trace.
 func TestTraceMemory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "long.jsonl")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(path))(t)
 	const lines = 100_000
 	for i := range lines {
-		if _, err := fmt.Fprintf(f, `{"timestamp": %d, "input_length": 20, "output_length": 2, "hash_ids": [%d]}`+"\n", i, i); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Fprintf(f, `{"timestamp": %d, "input_length": 20, "output_length": 2, "hash_ids": [%d]}`+"\n", i, i))(t)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.Close())
 	w := make1(t, "mooncake", workload.Options{Path: path, IDs: true})
 	heap := func() uint64 {
 		runtime.GC()
@@ -363,9 +349,7 @@ func TestTraceMemory(t *testing.T) {
 	requests(t, w, 10)
 	before, n := heap(), 0
 	for range w.(tacho.Pacer).Arrivals() {
-		if _, err := w.Session(uint64(n)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Session(uint64(n)))(t)
 		n++
 	}
 	if grown := int64(heap()) - int64(before); n != lines || grown > 1<<20 {
@@ -418,9 +402,7 @@ func FuzzTraceLine(f *testing.F) {
 			}
 		}
 		for name, text := range files {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 		}
 		for _, o := range []workload.TraceOptions{{SkipBad: true, Limit: 3}, {Sessions: true, Limit: 3}} {
 			// A length of a trace is at most 16 Mi tokens, and its prompt has some bytes for each.
@@ -434,10 +416,7 @@ func FuzzTraceLine(f *testing.F) {
 // tryWorkload makes a workload from arbitrary file contents. It must not panic, and an error names the file.
 func tryWorkload(t *testing.T, kind string, o workload.Options) {
 	t.Helper()
-	k, err := workload.Find(kind)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(workload.Find(kind))(t)
 	w, err := k.New(t.Context(), o)
 	if err != nil {
 		if !strings.Contains(err.Error(), o.Path) {

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/token"
 	"github.com/tacho-bench/tacho/workload"
 )
@@ -30,17 +31,11 @@ func (c *byWord) Exact() bool  { return true }
 
 func make1(t *testing.T, name string, o workload.Options) workload.Workload {
 	t.Helper()
-	k, err := workload.Find(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(workload.Find(name))(t)
 	if o.Counter == nil {
 		o.Counter = &byWord{}
 	}
-	w, err := k.New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(k.New(t.Context(), o))(t)
 	return w
 }
 
@@ -48,10 +43,7 @@ func requests(t *testing.T, w workload.Workload, n int) []tacho.Request {
 	t.Helper()
 	var out []tacho.Request
 	for i := range uint64(n) {
-		s, err := w.Session(i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(w.Session(i))(t)
 		out = append(out, s.Turns[0].Request)
 	}
 	return out
@@ -60,9 +52,7 @@ func requests(t *testing.T, w workload.Workload, n int) []tacho.Request {
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	return path
 }
 
@@ -106,10 +96,7 @@ func TestEveryKind(t *testing.T) {
 			w := make1(t, kind, o)
 			backwards := make([]tacho.Request, 40)
 			for i := 39; i >= 0; i-- {
-				s, err := w.Session(uint64(i))
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := must.Get(w.Session(uint64(i)))(t)
 				backwards[i] = s.Turns[0].Request
 			}
 			run := map[string]bool{}
@@ -123,10 +110,7 @@ func TestEveryKind(t *testing.T) {
 				t.Errorf("%d different openings of 40", len(run))
 			}
 			for i := range uint64(60) {
-				s, err := w.Warmup(i)
-				if err != nil {
-					t.Fatal(err)
-				}
+				s := must.Get(w.Warmup(i))(t)
 				if q := s.Turns[0].Request; run[opening(q)] {
 					t.Errorf("warm-up %d is a prompt of the run", i)
 				} else if q.MaxTokens != 10 {
@@ -255,10 +239,7 @@ func TestClearErrors(t *testing.T) {
 		"too short":                      {"random", workload.Options{Output: workload.Fixed(9)}},
 		"vocabulary of 5 tokens is too ": {"random", workload.Options{Input: workload.Fixed(9), Output: workload.Fixed(9), Vocab: 5}},
 	} {
-		k, err := workload.Find(c.kind)
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := must.Get(workload.Find(c.kind))(t)
 		c.o.Counter = token.Estimate{}
 		if _, err := k.New(t.Context(), c.o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // A bomb is a command with files that would take unreasonable time or memory. DIR in its arguments is the directory of its files.
@@ -115,9 +117,7 @@ func writeFiles(t *testing.T, name string) {
 			continue
 		}
 		for path, write := range b.files {
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), write(path)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), write(path)))
 		}
 	}
 }

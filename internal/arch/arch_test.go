@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 const (
@@ -36,6 +38,7 @@ var layers = map[string]string{
 	"token/internal/ranks/generate": "token/internal/ranks",
 	"internal/wire":                 "internal/jsonscan internal/limit",
 	"internal/memnet":               "",
+	"internal/must":                 "",
 	"internal/recorded":             "",
 	"internal/bounded":              "",
 	"internal/jsonscan":             "",
@@ -244,7 +247,5 @@ func walk(t *testing.T, fn func(dir, file string, f *ast.File)) {
 		fn(filepath.ToSlash(rel), p, f)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }

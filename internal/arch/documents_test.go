@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 var (
@@ -108,10 +110,7 @@ func TestPagesAreShort(t *testing.T) {
 			t.Errorf("%s: %d pages, %v", pattern, len(pages), err)
 		}
 		for _, page := range pages {
-			text, err := os.ReadFile(page)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(os.ReadFile(page))(t)
 			if n := len(strings.Fields(tableRow.ReplaceAllString(string(text), ""))); n > most {
 				t.Errorf("%s has %d words outside tables, want at most %d", page, n, most)
 			}
@@ -153,7 +152,7 @@ func TestListsAreShort(t *testing.T) {
 func documents(t *testing.T) []string {
 	t.Helper()
 	var pages []string
-	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -168,19 +167,13 @@ func documents(t *testing.T) []string {
 			pages = append(pages, page)
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return pages
 }
 
 func read(t *testing.T, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(root, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(filepath.Join(root, name)))(t)
 	return string(b)
 }
 
@@ -220,7 +213,7 @@ type declarations struct {
 func newDeclarations(t *testing.T) *declarations {
 	t.Helper()
 	d := &declarations{packages: map[string]map[string]bool{}, types: map[string]bool{}, funcs: map[string]bool{}, files: map[string]bool{}}
-	err := filepath.WalkDir(root, func(p string, e fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(root, func(p string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -237,10 +230,7 @@ func newDeclarations(t *testing.T) *declarations {
 		d.files[e.Name()] = true
 		d.add(file)
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return d
 }
 

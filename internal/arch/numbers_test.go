@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // mayRound lists the code that rounds numbers itself, with the reason why people do not compare its numbers with others.
@@ -34,7 +36,7 @@ func TestOneRuleForNumbers(t *testing.T) {
 	rounds := regexp.MustCompile(`%\+?\.\d+[feg]|FormatFloat\([^)]*'[feg]', ?\d|toFixed\(|toPrecision\(|toExponential\(`)
 	used := map[string]bool{}
 	for _, dir := range []string{"bench", "metric", "report", "internal/bench", "internal/cluster", "internal/compare", "internal/live", "internal/run", "internal/search", "internal/ui"} {
-		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, e fs.DirEntry, err error) error {
+		must.Do(t, filepath.WalkDir(filepath.Join(root, dir), func(path string, e fs.DirEntry, err error) error {
 			if err != nil || e.IsDir() || strings.HasSuffix(path, "_test.go") || filepath.Ext(path) != ".go" && filepath.Ext(path) != ".js" {
 				return err
 			}
@@ -47,10 +49,7 @@ func TestOneRuleForNumbers(t *testing.T) {
 				}
 			}
 			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	for name := range mayRound {
 		if !used[name] {

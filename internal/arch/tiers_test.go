@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // realTag matches files of the real tier, built by make test-real.
@@ -29,7 +31,7 @@ type testFile struct {
 
 func testFiles(t *testing.T) (files []testFile) {
 	t.Helper()
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -46,10 +48,7 @@ func testFiles(t *testing.T) (files []testFile) {
 		f.ast, err = parser.ParseFile(token.NewFileSet(), path, f.text, parser.ParseComments)
 		files = append(files, f)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return files
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/archive"
 	"github.com/tacho-bench/tacho/internal/bounded"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/report"
@@ -62,10 +63,7 @@ func near(got, want float64) bool { return math.Abs(got-want) <= 0.005+1e-4*math
 
 func open(t *testing.T, path string) *outcome.Run {
 	t.Helper()
-	run, err := archive.Open(filepath.Join("testdata", path), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := must.Get(archive.Open(filepath.Join("testdata", path), nil))(t)
 	return run
 }
 
@@ -134,10 +132,7 @@ func TestGapsThatAreNotTold(t *testing.T) {
 }
 
 func TestSeedsAreTwoServers(t *testing.T) {
-	runs, err := archive.All("../../testdata/seeds", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := must.Get(archive.All("../../testdata/seeds", nil))(t)
 	if len(runs) != 4 {
 		t.Fatalf("%d runs, want 4", len(runs))
 	}
@@ -168,9 +163,7 @@ func TestWhatIsNoResult(t *testing.T) {
 		"empty.json": "", "other.json": `{"a": 1}`, "list.json": `[1, 2]`, "prose.txt": "good morning\n", "server.log": "[2026-11-16 08:00:00] INFO ready\n", "zeros.json": strings.Repeat("\x00", 100),
 	} {
 		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		if _, err := archive.Open(path, nil); err == nil || !strings.Contains(err.Error(), "no result that is known here") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -182,37 +175,25 @@ func TestWhatIsNoResult(t *testing.T) {
 func TestWhatToGiveInstead(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "benchmarks.csv")
-	if err := os.WriteFile(path, []byte("Run Info,Run Info,Benchmark\nRun ID,Run Index,Type\n,,\na,0,generative_benchmark\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("Run Info,Run Info,Benchmark\nRun ID,Run Index,Type\n,,\na,0,generative_benchmark\n"), 0o600))
 	if _, err := archive.Open(path, nil); err == nil || !strings.Contains(err.Error(), "this file of guidellm is not read: give benchmarks.json") {
 		t.Error(err)
 	}
-	b, err := os.ReadFile("testdata/guidellm/benchmarks.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "benchmarks.json"), b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile("testdata/guidellm/benchmarks.json"))(t)
+	must.Do(t, os.WriteFile(filepath.Join(dir, "benchmarks.json"), b, 0o600))
 	if run, err := archive.Open(dir, nil); err != nil || len(run.Levels) != 2 {
 		t.Errorf("%+v, %v", run, err)
 	}
 }
 
 func TestDamagedResults(t *testing.T) {
-	whole, err := os.ReadFile("testdata/vllm/detailed.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(os.ReadFile("testdata/vllm/detailed.json"))(t)
 	for name, c := range map[string]struct{ text, want string }{
 		"cut.json":   {string(whole[:len(whole)/2]), "incomplete JSON"},
 		"short.json": {strings.Replace(string(whole), `"ttfts": [`, `"ttfts": [0.1, `, 1), "the file is damaged"},
 	} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(c.text), 0o600))
 		for _, path := range []string{dir, filepath.Join(dir, name)} {
 			if _, err := archive.Open(path, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v, want %q", name, err, c.want)
@@ -225,13 +206,8 @@ func TestDamagedResults(t *testing.T) {
 func TestNumbersOfPython(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.json")
 	text := `{"model_id": "NaN and Infinity \" m", "request_throughput": 2.5, "burstiness": Infinity, "mean_ttft_ms": 7.0, "std_ttft_ms": NaN, "low": -Infinity}`
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	run, err := archive.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
+	run := must.Get(archive.Open(path, nil))(t)
 	if s := run.Levels[0].Summary.Classic(metric.TTFT); run.Model != `NaN and Infinity " m` || s.Mean != 7 || !math.IsNaN(s.Std) {
 		t.Errorf("%q, %+v", run.Model, s)
 	}
@@ -247,19 +223,11 @@ func TestPercentilesThatAreNotTold(t *testing.T) {
 
 // Failures found only in the details are counted.
 func TestFailuresInDetails(t *testing.T) {
-	b, err := os.ReadFile("testdata/sglang/details.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile("testdata/sglang/details.jsonl"))(t)
 	path := filepath.Join(t.TempDir(), "s.jsonl")
 	text := strings.Replace(string(b), `"errors": ["", `, `"errors": ["Connection reset", `, 1)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	run, err := archive.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
+	run := must.Get(archive.Open(path, nil))(t)
 	if s := &run.Levels[0].Summary; s.Failed != 1 || len(s.Failures) != 1 || s.Failures[0].Example != "Connection reset" {
 		t.Errorf("%d failed, %+v", s.Failed, s.Failures)
 	}
@@ -280,9 +248,7 @@ func TestManyValuesAreRefused(t *testing.T) {
 		`{"duration":1,"completed":1,"ttfts":[` + strings.Repeat("[],", 16<<20) + `[]]}`:          "more than 16 million JSON values",
 		strings.Repeat(`{"metadata":{"benchmark_phase":"profiling"},"metrics":{}}`+"\n", 1<<20+1): "more than 3 million JSON objects",
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		if _, err := archive.All(path, nil); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want an error that names the file and %q", err, want)
 		}
@@ -299,9 +265,7 @@ func TestDocumentIsBounded(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, store.SummaryFile)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		bounded.Run(t, 512<<20, func() {
 			_, err := archive.All(path, nil)
 			_, err2 := archive.Summary(dir)
@@ -318,13 +282,8 @@ func TestDocumentIsBounded(t *testing.T) {
 func TestTimesOfRequestsAreBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.json")
 	text := `{"model_id":"m","request_throughput":1,"duration":1e300,"completed":2,"ttfts":[1e308,1],"itls":[[1e308,1e308],[-1e308]],"input_lens":[1,1],"output_lens":[3,2],"start_times":[-1e308,1e308]}`
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	run, err := archive.Open(path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
+	run := must.Get(archive.Open(path, nil))(t)
 	for r := range run.Levels[0].Records() {
 		for _, at := range []time.Duration{r.Due, r.First(), r.End} {
 			if at < -2e18 || at > 2e18 {
@@ -343,16 +302,9 @@ func TestTimesOfRequestsAreBounded(t *testing.T) {
 func TestRequestsBesideAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "profile_export.jsonl")
-	export, err := os.ReadFile("testdata/aiperf/profile_export_aiperf.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "profile_export_aiperf.json"), export, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(strings.Repeat("{}\n", 3<<20+1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	export := must.Get(os.ReadFile("testdata/aiperf/profile_export_aiperf.json"))(t)
+	must.Do(t, os.WriteFile(filepath.Join(dir, "profile_export_aiperf.json"), export, 0o600))
+	must.Do(t, os.WriteFile(path, []byte(strings.Repeat("{}\n", 3<<20+1)), 0o600))
 	if _, err := archive.All(filepath.Join(dir, "profile_export_aiperf.json"), nil); err == nil || !strings.Contains(err.Error(), path+": more than 3 million JSON objects") {
 		t.Errorf("%v", err)
 	}
@@ -366,9 +318,7 @@ func TestCoordinatesAreBounded(t *testing.T) {
 		fmt.Fprintf(&all, `{"name":"c%d","value":1},`, i)
 	}
 	text := `{"schema":1,"runs":[{"tool":"tacho","levels":[{"coordinates":[` + strings.TrimSuffix(all.String(), ",") + `]}]}]}`
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	if runs, err := archive.All(path, nil); err == nil || !strings.Contains(err.Error(), "r.json") {
 		t.Errorf("%d runs, %v, want an error", len(runs), err)
 	}

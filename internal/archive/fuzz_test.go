@@ -14,6 +14,7 @@ import (
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/archive"
 	"github.com/tacho-bench/tacho/internal/bounded"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/report"
@@ -86,9 +87,7 @@ func FuzzRunDirectory(f *testing.F) {
 			if size += len(b); len(b) == 0 && i > 1 {
 				continue
 			}
-			if err := os.WriteFile(filepath.Join(dir, names[i]), b, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, names[i]), b, 0o600))
 		}
 		if size > maxInput {
 			return

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/archive"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/redact"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
@@ -44,21 +45,12 @@ func TestLarge(t *testing.T) {
 	maker := exec.Command(os.Args[0], "-test.run", "^TestLarge$", "-test.timeout", "0")
 	maker.Env = append(os.Environ(), "LARGE_MAKE="+root)
 	spent(t, "made, kept and summed up", maker, events)
-	dir, err := os.Readlink(filepath.Join(root, "run"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(filepath.Join(dir, store.RecordsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.Readlink(filepath.Join(root, "run")))(t)
+	info := must.Get(os.Stat(filepath.Join(dir, store.RecordsFile)))(t)
 	t.Logf("on disk: %.1f GB, %.1f bytes an event", float64(info.Size())/1e9, float64(info.Size())/events)
 
 	read := spent(t, "tacho report", exec.Command(tool, "report", dir), events)
-	want, err := os.ReadFile(filepath.Join(root, "report.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(filepath.Join(root, "report.txt")))(t)
 	if !bytes.Equal(read, want) {
 		t.Errorf("the report of what was kept is another:\n%s\nwant\n%s", read, want)
 	}
@@ -94,52 +86,28 @@ func fromEnv(t *testing.T, name string) int {
 func makeLarge(t *testing.T, root string, requests, tokens int) {
 	t.Helper()
 	manifest := store.Manifest{Tool: "tacho", Started: time.Unix(1_700_000_000, 0), Plan: json.RawMessage(`{}`)}
-	keep, err := store.Create(root, manifest, (&redact.Secrets{}).SweepJSON)
-	if err != nil {
-		t.Fatal(err)
-	}
+	keep := must.Get(store.Create(root, manifest, (&redact.Secrets{}).SweepJSON))(t)
 	level := outcome.Level{Setting: outcome.Setting{Epoch: manifest.Started, Prompts: requests, Rate: 100}}
 	c := metric.DefaultConfig()
 	c.RequestRate = level.Rate
-	if err := keep.Level(store.Level{Setting: level.Setting, Config: c}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, keep.Level(store.Level{Setting: level.Setting, Config: c}))
 	var sum metric.Accumulator
 	rng := rand.New(rand.NewPCG(1, 2))
 	for i := range requests {
 		r := largeRecord(rng, i, tokens)
-		if err := keep.Add(r); err != nil {
-			t.Fatal(err)
-		}
-		if err := sum.Add(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, keep.Add(r))
+		must.Do(t, sum.Add(r))
 	}
 	level.Summary = sum.Summary(c)
-	if err := keep.End(store.Level{Setting: level.Setting, Config: c}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, keep.End(store.Level{Setting: level.Setting, Config: c}))
 	run := outcome.Run{About: archive.About(keep.Dir(), &manifest), Levels: []outcome.Level{level}}
-	if err := keep.Summary(struct{}{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := keep.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, keep.Summary(struct{}{}))
+	must.Do(t, keep.Close())
 	var text bytes.Buffer
-	format, err := report.FormatNamed("text")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := format.Render(&text, &report.Report{Runs: []outcome.Run{run}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(root, "report.txt"), text.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(keep.Dir(), filepath.Join(root, "run")); err != nil {
-		t.Fatal(err)
-	}
+	format := must.Get(report.FormatNamed("text"))(t)
+	must.Do(t, format.Render(&text, &report.Report{Runs: []outcome.Run{run}}))
+	must.Do(t, os.WriteFile(filepath.Join(root, "report.txt"), text.Bytes(), 0o600))
+	must.Do(t, os.Symlink(keep.Dir(), filepath.Join(root, "run")))
 }
 
 // largeRecord returns request i: due every 10 ms, with a token about every 20 ms.

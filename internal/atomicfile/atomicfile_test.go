@@ -7,13 +7,13 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 func TestReadIsBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
-	if err := os.WriteFile(path, bytes.Repeat([]byte("x"), 1000), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, bytes.Repeat([]byte("x"), 1000), 0o600))
 	if b, err := read(path, 1000); len(b) != 1000 || err != nil {
 		t.Errorf("%d bytes, %v, want all 1000", len(b), err)
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // swapVariable names the directory in which a child of this test replaces files.
@@ -46,36 +48,22 @@ func TestRealConfineAgainstAnotherProcess(t *testing.T) {
 	for name, text := range map[string]string{"data/f": "public", "data/sub/f": "public", "private/f": "private"} {
 		write(t, in(name), text)
 	}
-	private, err := os.Open(in("private/f"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	private := must.Get(os.Open(in("private/f")))(t)
 	defer func() { _ = private.Close() }()
 	for link, to := range map[string]string{
 		"data/link": in("private/f"), "data/dirlink": in("private"), "data/fd": fmt.Sprintf("/proc/self/fd/%d", private.Fd()),
 	} {
-		if err := os.Symlink(to, in(link)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(to, in(link)))
 	}
-	if err := unix.Mkfifo(in("data/pipe"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Mkfifo(in("data/pipe"), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestRealSwapChild$")
 	child.Env = append(os.Environ(), swapVariable+"="+top)
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(child.StdoutPipe())(t)
+	must.Do(t, child.Start())
 	defer func() { cancel(); _ = child.Wait() }()
-	if _, err := out.Read(make([]byte, 6)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(out.Read(make([]byte, 6)))(t)
 	defer Confine(Place{Path: in("data")})()
 	outcomes := map[string]int{}
 	for range 2_000 {

@@ -14,6 +14,7 @@ import (
 	"github.com/tacho-bench/tacho/internal/bench"
 	"github.com/tacho-bench/tacho/internal/live"
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/plan"
@@ -64,9 +65,7 @@ func TestRun(t *testing.T) {
 		p.BaseURL, p.NumPrompts, p.NoTrial = []string{serve(t, &network)}, 5, true
 		p.RandomInputLen, p.RandomOutputLen = workload.Fixed(20), workload.Fixed(5)
 		p.RunsDir, p.SaveResult, p.ResultDir = t.TempDir(), true, t.TempDir()
-		if err := p.Set("request-rate", "10,20"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Set("request-rate", "10,20"))
 		var dir string
 		ctx, stop := context.WithCancel(t.Context())
 		o := bench.Options{Env: run.Env{Dial: network.Dial, Observer: &firstLevel{dir: &dir, ended: stop}}}
@@ -124,9 +123,7 @@ func TestConnectFails(t *testing.T) {
 		p := plan.Default()
 		p.BaseURL, p.NumPrompts, p.RunsDir = []string{serve(t, &network)}, 5, t.TempDir()
 		b, err := bench.Open(t.Context(), p, bench.Options{Env: run.Env{Dial: network.Dial}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer b.Release(t.Context())
 		before, failed := b.Runner, errors.New("it does not start")
 		err = b.Connect(t.Context(), p, func(*plan.Plan, uint64) (func(), error) { return nil, failed })
@@ -139,14 +136,8 @@ func TestConnectFails(t *testing.T) {
 // serve runs a simulated server in memory.
 func serve(t *testing.T, network *memnet.Network) string {
 	t.Helper()
-	engine, err := sim.New(sim.Options{TTFT: 5 * time.Millisecond, ITL: time.Millisecond, Model: "tiny"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := network.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	engine := must.Get(sim.New(sim.Options{TTFT: 5 * time.Millisecond, ITL: time.Millisecond, Model: "tiny"}))(t)
+	l := must.Get(network.Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	server := &http.Server{Handler: engine, ReadHeaderTimeout: time.Hour}
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(func() { _ = errors.Join(server.Close(), engine.Close()) })

@@ -3,15 +3,14 @@ package bench
 import (
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // --report accepts lists, and commas in paths.
 func TestReportLists(t *testing.T) {
 	t.Parallel()
-	out, err := Outputs([]string{"json=a.json,html=/tmp/b.html,csv", "csv:token=x,1.csv", "markdown"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(Outputs([]string{"json=a.json,html=/tmp/b.html,csv", "csv:token=x,1.csv", "markdown"}))(t)
 	var got strings.Builder
 	for _, o := range out {
 		got.WriteString(o.Format.Name + ":" + o.Rows + "=" + o.Path + " ")

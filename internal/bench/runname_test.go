@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/plan"
 )
 
@@ -24,9 +25,7 @@ func TestLoadName(t *testing.T) {
 		p := plan.Default()
 		for flag := range strings.FieldsSeq(c.flags) {
 			name, value, _ := strings.Cut(flag, "=")
-			if err := p.Set(name, value); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.Set(name, value))
 		}
 		if got := loadName(&p); got != c.want {
 			t.Errorf("%q: %q, want %q", c.flags, got, c.want)

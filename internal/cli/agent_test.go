@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tacho-bench/tacho/internal/atomicfile"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/run"
 )
 
@@ -22,12 +23,8 @@ func TestAgentIsConfined(t *testing.T) {
 	}
 	for name := range files {
 		path := filepath.Join(top, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.Do(t, os.WriteFile(path, []byte("x"), 0o600))
 	}
 	models := run.Tokenizers{Home: filepath.Join(top, "hf")}
 	for _, c := range []struct {

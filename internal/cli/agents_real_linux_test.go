@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/sim"
 )
 
@@ -35,10 +36,7 @@ type gatedServer struct {
 
 func newGatedServer(t *testing.T) *gatedServer {
 	t.Helper()
-	s, err := sim.New(sim.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(sim.New(sim.Options{}))(t)
 	g := &gatedServer{Server: s, changed: make(chan struct{})}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body) // net/http detects a closed connection only after the body was read
@@ -100,10 +98,7 @@ func (g *gatedServer) answer(n int) {
 // line.
 func childOf(t *testing.T, parent int, words ...string) int {
 	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("/proc/[0-9]*/stat"))(t)
 	for _, file := range files {
 		stat, _ := os.ReadFile(file) // may have exited
 		line, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
@@ -138,9 +133,7 @@ func TestRealKilledAgent(t *testing.T) {
 			cmd.Env = append(os.Environ(), "TMPDIR="+dir) // location of the spools
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, cmd.Start())
 			over := make(chan error, 1)
 			go func() { over <- cmd.Wait() }()
 			records, spools := filepath.Join(dir, "runs", "*", "records.jsonl"), filepath.Join(dir, "tacho-agents*", "*", "*", "*.jsonl")
@@ -166,9 +159,7 @@ func TestRealKilledAgent(t *testing.T) {
 
 func signalTo(t *testing.T, pid int, s syscall.Signal) {
 	t.Helper()
-	if err := syscall.Kill(pid, s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Kill(pid, s))
 }
 
 // keptIDs counts the stored records by request id.

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // canary contains characters that URLs, JSON and HTML escape.
@@ -148,9 +150,7 @@ func only(flags func(server string) []string) func(server string) ([]string, map
 func fileOf(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "file.jsonl")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -215,7 +215,7 @@ func look(t *testing.T, where, text string) {
 // lookInto searches the names and contents of all files.
 func lookInto(t *testing.T, where, dir string) (files int) {
 	t.Helper()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == dir {
 			return err
 		}
@@ -240,18 +240,12 @@ func lookInto(t *testing.T, where, dir string) (files int) {
 			}
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return files
 }
 
 func directories(t *testing.T, dir string) []string {
 	t.Helper()
-	list, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(filepath.Glob(filepath.Join(dir, "*")))(t)
 	return list
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // unreachable is an address without a listener. Unlike a port that was just closed,
@@ -22,12 +24,8 @@ const unreachable = "http://127.0.0.1:1"
 func scripts(t *testing.T, dir string) testscript.Params {
 	t.Helper()
 	seeds, err := filepath.Abs("../../testdata/seeds")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	dir = must.Get(filepath.Abs(dir))(t)
 	return testscript.Params{
 		Dir: dir,
 		Setup: func(e *testscript.Env) error {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 var actionRun = regexp.MustCompile(`(?m)^ *- run: (.*)$`)
@@ -26,9 +28,7 @@ func TestRealGatesOfActions(t *testing.T) {
 	server := serve(t)
 	dir := t.TempDir()
 	plan := "num_prompts: 20\nrequest_rate: 100\nrandom_input_len: 20\nrandom_output_len: 5\n"
-	if err := os.WriteFile(filepath.Join(dir, "bench.yaml"), []byte(plan), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "bench.yaml"), []byte(plan), 0o644))
 	var steps []string
 	for _, m := range actionRun.FindAllStringSubmatch(readPage(t, "ci.md"), -1) {
 		steps = append(steps, m[1])

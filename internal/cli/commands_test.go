@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 var (
@@ -40,10 +42,7 @@ func code(text string) string {
 // document exists.
 func TestDocumentsNameCommandsAndFlags(t *testing.T) {
 	t.Parallel()
-	docs, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	docs := must.Get(filepath.Glob("../../docs/*.md"))(t)
 	commands := []string{"help"}
 	for _, m := range listed.FindAllStringSubmatch(helpOf(t, 80, "--help"), -1) {
 		commands = append(commands, m[1])
@@ -57,10 +56,7 @@ func TestDocumentsNameCommandsAndFlags(t *testing.T) {
 	}
 	found := 0
 	for _, doc := range append(docs, "../../README.md", "../../CONTRIBUTING.md") {
-		b, err := os.ReadFile(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(doc))(t)
 		for _, m := range spoken.FindAllStringSubmatch(code(string(b)), -1) {
 			command, words := m[1], m[2]
 			if !slices.Contains(commands, command) {

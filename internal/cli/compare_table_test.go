@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 const (
@@ -168,22 +170,14 @@ func slowerEngine(t *testing.T, dir string, factor float64) string {
 	if factor == 1 {
 		return "vllm-8b-h100"
 	}
-	text, err := os.ReadFile("../../sim/profiles/vllm-8b-h100.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../sim/profiles/vllm-8b-h100.yaml"))(t)
 	head, cost, _ := strings.Cut(string(text), "\ncost:")
 	cost = regexp.MustCompile(`(ms|ns_per_context_token|ns_per_token_and_context): ([0-9.]+)`).ReplaceAllStringFunc(cost, func(s string) string {
 		name, value, _ := strings.Cut(s, ": ")
-		v, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := must.Get(strconv.ParseFloat(value, 64))(t)
 		return fmt.Sprintf("%s: %g", name, v*factor)
 	})
 	path := filepath.Join(dir, "slower.yaml")
-	if err := os.WriteFile(path, []byte(head+"\ncost:"+cost), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(head+"\ncost:"+cost), 0o600))
 	return path
 }

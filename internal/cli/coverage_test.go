@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 )
 
@@ -33,10 +34,7 @@ func (r coverageRow) summaryOf(t *testing.T, seed, requests int) *metric.Summary
 	if err != nil || len(files) != 1 {
 		t.Fatalf("%d summaries: %v", len(files), err)
 	}
-	raw, err := os.ReadFile(files[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(os.ReadFile(files[0]))(t)
 	var all struct {
 		Runs []struct {
 			Levels []struct {
@@ -44,12 +42,8 @@ func (r coverageRow) summaryOf(t *testing.T, seed, requests int) *metric.Summary
 			} `json:"levels"`
 		} `json:"runs"`
 	}
-	if err := json.Unmarshal(raw, &all); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(raw, &all))
+	must.Do(t, os.RemoveAll(dir))
 	return &all.Runs[0].Levels[0].Summary
 }
 

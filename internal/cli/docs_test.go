@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/tacho-bench/tacho/internal/cli"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/plan"
 )
@@ -27,14 +28,9 @@ func TestDocs(t *testing.T) {
 		filepath.Join(docs, reportSchema): reportSchemaText(),
 	} {
 		if *update {
-			if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 		}
-		got, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(os.ReadFile(path))(t)
 		if string(got) != text {
 			t.Errorf("%s is out of date: run `make docs`", path)
 		}
@@ -207,27 +203,18 @@ func limitsOf(r metric.Rule) string {
 // compiled file.
 func TestDocsQuoteCode(t *testing.T) {
 	var code strings.Builder
-	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") {
 			return err
 		}
 		b, err := os.ReadFile(path)
 		code.Write(b)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	docs, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
+	docs := must.Get(filepath.Glob("../../docs/*.md"))(t)
 	found := 0
 	for _, doc := range docs {
-		b, err := os.ReadFile(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(doc))(t)
 		for _, block := range goBlock.FindAllStringSubmatch(string(b), -1) {
 			found++
 			if !strings.Contains(code.String(), block[1]) {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/search"
 )
 
@@ -33,9 +34,7 @@ func TestSearchesLastAsEstimated(t *testing.T) {
 	for slo, kind := range map[string]search.Kind{"ttft:p90<400ms": search.Rate, "ttft:p99<900ms,error<1%": search.Rate, "e2el:mean<700ms": search.Concurrency} {
 		t.Run(slo, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			if err := os.WriteFile("slow.yaml", []byte(slowEngine), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile("slow.yaml", []byte(slowEngine), 0o600))
 			var limit search.Limit
 			synctest.Test(t, func(t *testing.T) {
 				code, _, stderr := inside(nil, "find", "--slo", slo, "--find", string(kind), "--virtual", "--sim", "slow.yaml", "--random-input-len", "8", "--random-output-len", "5", "--seed", "1")
@@ -47,14 +46,9 @@ func TestSearchesLastAsEstimated(t *testing.T) {
 				if err == nil {
 					err = json.Unmarshal(text, &limit)
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 			})
-			goals, err := search.ParseSLO(slo)
-			if err != nil {
-				t.Fatal(err)
-			}
+			goals := must.Get(search.ParseSLO(slo))(t)
 			took := 0.0
 			for _, p := range limit.Probes {
 				took += p.Seconds

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tacho-bench/tacho/internal/archive"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 func newFailures(env *Env) *cobra.Command {
@@ -46,9 +47,7 @@ func TestOneWordAddsACommand(t *testing.T) {
 		"stages.jsonl":  `{"index":0,"config":{"percentiles":[99],"metrics":["ttft"]}}` + "\n",
 		"records.jsonl": `{"stage":0,"end_ns":5,"failure":{"cause":"status","status":503,"message":"overloaded"}}` + "\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	for _, c := range []struct {
 		args []string

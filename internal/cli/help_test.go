@@ -12,6 +12,7 @@ import (
 
 	"github.com/tacho-bench/tacho/internal/cli"
 	"github.com/tacho-bench/tacho/internal/migrate"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // helpOf returns the help of a command at a terminal width.
@@ -269,10 +270,7 @@ func TestManPages(t *testing.T) {
 	}
 	for _, name := range []string{"tacho", "tacho-bench", "tacho-sim", "tacho-report"} {
 		path := filepath.Join(dir, name+".1")
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(path))(t)
 		command := strings.Fields(strings.ReplaceAll(name, "-", " "))[1:]
 		for _, flag := range flagsOf(helpOf(t, 80, append(command, "--help-all")...)) {
 			if !strings.Contains(string(b), strings.ReplaceAll(flag, "-", `\-`)+`\fP`) {

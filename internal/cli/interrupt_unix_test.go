@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tacho-bench/tacho/internal/cli"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // The first Ctrl-C stops a command that only reads, even if it is blocked.
@@ -25,9 +26,7 @@ func TestInterruptedWhileReading(t *testing.T) {
 func interruptedWhileReading(t *testing.T, args []string, holds string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
-	if err := syscall.Mkfifo("pipe", 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo("pipe", 0o600))
 	interrupt, killed, said := make(chan os.Signal), make(chan int, 1), make(lines, 100)
 	go func() {
 		pipe, err := os.OpenFile("pipe", os.O_WRONLY, 0) // returns when the command has opened the pipe

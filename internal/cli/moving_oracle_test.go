@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tacho-bench/tacho/internal/migrate"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // parsers are the tools of moving.md: the folder of each below PARSERS, and the
@@ -35,14 +36,9 @@ func TestOracleMoving(t *testing.T) {
 	if root == "" {
 		t.Fatal("PARSERS is not set: use make test-moving")
 	}
-	script, err := filepath.Abs("testdata/parsers.py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must.Get(filepath.Abs("testdata/parsers.py"))(t)
 	dir := t.TempDir()
-	if err := furnish(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, furnish(dir))
 	list := "# Flags that the command lines of these packages define. make test-moving compares them with the packages (ARGS=-update writes them).\n"
 	rows := movingRows(t)
 	for _, p := range parsers {
@@ -71,14 +67,9 @@ func TestOracleMoving(t *testing.T) {
 		list += p.tool + ": " + strings.Join(answer.Options, " ") + "\n"
 	}
 	if *update {
-		if err := os.WriteFile(foreignList, []byte(list), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(foreignList, []byte(list), 0o644))
 	}
-	stored, err := os.ReadFile(foreignList)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stored := must.Get(os.ReadFile(foreignList))(t)
 	if diff := cmp.Diff(string(stored), list); diff != "" {
 		t.Errorf("%s: -stored +parsers'\n%s", foreignList, diff)
 	}
@@ -89,10 +80,7 @@ type parserAnswer struct{ Options, Errors []string }
 
 func askParser(t *testing.T, python, script, dir, tool string, lines [][]string) (answer parserAnswer) {
 	t.Helper()
-	input, err := json.Marshal(lines)
-	if err != nil {
-		t.Fatal(err)
-	}
+	input := must.Get(json.Marshal(lines))(t)
 	cmd := exec.CommandContext(t.Context(), python, script, tool)
 	var stderr bytes.Buffer
 	cmd.Stdin, cmd.Dir, cmd.Stderr = bytes.NewReader(input), dir, &stderr

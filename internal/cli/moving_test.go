@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // A movingRow is a row of flags in moving.md or testdata/moving.txt.
@@ -19,10 +21,7 @@ func movingRows(t *testing.T) (rows []movingRow) {
 	t.Helper()
 	heading := regexp.MustCompile("^\\| ([A-Za-z][^|`]*?) \\| tacho \\|$")
 	row := regexp.MustCompile("^\\| `(-.*?)` \\| `(.*?)` \\|$")
-	b, err := os.ReadFile("testdata/moving.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile("testdata/moving.txt"))(t)
 	for line := range strings.Lines(string(b)) {
 		if cells := strings.Split(strings.TrimSpace(line), " | "); len(cells) == 3 {
 			tool, refused := strings.CutSuffix(cells[0], ", not translated")
@@ -46,9 +45,7 @@ func movingRows(t *testing.T) (rows []movingRow) {
 // that names tacho's way.
 func TestMovingRows(t *testing.T) {
 	dir := t.TempDir()
-	if err := furnish(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, furnish(dir))
 	rows := movingRows(t)
 	t.Chdir(dir)
 	same, refused := 0, 0
@@ -90,10 +87,7 @@ func shellWords(line string) (words []string) {
 // exist in these tools. make test-moving compares the list with their parsers.
 func TestMovingNamesTheirFlags(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(foreignList)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(foreignList))(t)
 	found := 0
 	for _, r := range movingRows(t) {
 		_, flags, ok := strings.Cut(string(text), "\n"+r.tool+": ")

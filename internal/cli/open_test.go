@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 
 	"github.com/tacho-bench/tacho/internal/cli"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/report/page"
 )
 
@@ -37,9 +38,7 @@ func TestOpen(t *testing.T) {
 		t.Fatalf("bench wrote another page than open accepts: %v", err)
 	}
 	script := filepath.Join(t.TempDir(), "script.html")
-	if err := os.WriteFile(script, []byte("<script>alert(1)</script>"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(script, []byte("<script>alert(1)</script>"), 0o600))
 	first := ""
 	for name, put := range map[string]func() error{
 		"own page":    func() error { return nil },
@@ -49,9 +48,7 @@ func TestOpen(t *testing.T) {
 		"folder":      func() error { return errors.Join(os.Remove(pages[0]), os.Mkdir(pages[0], 0o700)) },
 		"no page":     func() error { return os.Remove(pages[0]) },
 	} {
-		if err := put(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, put())
 		for _, fails := range []error{nil, errors.New("no display")} {
 			var out, errs bytes.Buffer
 			opened := ""
@@ -71,11 +68,7 @@ func TestOpen(t *testing.T) {
 				t.Errorf("%s: a second page %q for the run, want %q", name, opened, first)
 			}
 		}
-		if err := os.RemoveAll(pages[0]); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(pages[0], own, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.RemoveAll(pages[0]))
+		must.Do(t, os.WriteFile(pages[0], own, 0o600))
 	}
 }

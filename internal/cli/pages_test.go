@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 
 	"github.com/tacho-bench/tacho/internal/cli"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // TestTroubleshootingQuotesCode checks that every message on the page exists in
@@ -31,9 +32,7 @@ func TestTroubleshootingQuotesCode(t *testing.T) {
 		code.Write(b)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	page := readPage(t, "troubleshooting.md")
 	messages := regexp.MustCompile("(?m)^### `(.*)`$").FindAllStringSubmatch(page, -1)
 	if len(messages) < 10 {
@@ -75,10 +74,7 @@ func TestMovingNamesFlags(t *testing.T) {
 
 func readPage(t *testing.T, name string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("../../docs", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(filepath.Join("../../docs", name)))(t)
 	return string(b)
 }
 

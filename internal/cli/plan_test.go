@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // A listener is a server that records its requests.
@@ -45,19 +47,14 @@ func (s *listener) asked(t *testing.T, args ...string) (bodies, due []string, ru
 	if code != 0 && code != 4 || len(kept) != 1 {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
-	b, err := os.ReadFile(filepath.Join(kept[0], "records.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(filepath.Join(kept[0], "records.jsonl")))(t)
 	for line := range strings.Lines(string(b)) {
 		var r struct {
 			Stage   int    `json:"stage"`
 			Session uint64 `json:"session"`
 			Due     int64  `json:"due_ns"`
 		}
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(line), &r))
 		due = append(due, fmt.Sprintf("%d %d %d", r.Stage, r.Session, r.Due))
 	}
 	slices.Sort(due)

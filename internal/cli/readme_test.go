@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // TestReadmeCommands runs every command after a $ in the documents, in a directory
@@ -26,18 +28,12 @@ func TestReadmeCommands(t *testing.T) {
 // process, or the others.
 func readme(t *testing.T, process bool) testscript.Params {
 	t.Helper()
-	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pages := must.Get(filepath.Glob("../../docs/*.md"))(t)
 	var script strings.Builder
 	script.WriteString("cd work\n")
 	n := 0
 	for _, doc := range pages {
-		b, err := os.ReadFile(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(doc))(t)
 		for _, command := range consoleBlocks(string(b)) {
 			if strings.HasPrefix(command, "tacho fit --check") && testing.Short() {
 				continue // simulates 130 million tokens
@@ -52,19 +48,14 @@ func readme(t *testing.T, process bool) testscript.Params {
 		t.Fatalf("only %d commands found: has the notation changed?", n)
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "readme.txtar"), []byte(script.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "readme.txtar"), []byte(script.String()), 0o644))
 	return testscript.Params{Dir: dir, Setup: func(e *testscript.Env) error { return furnish(filepath.Join(e.WorkDir, "work")) }}
 }
 
 // TestTutorialBeginsValid runs the first command of the tutorial: its load
 // reaches a steady state, and its verdict is VALID.
 func TestTutorialBeginsValid(t *testing.T) {
-	b, err := os.ReadFile("../../docs/tutorial.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile("../../docs/tutorial.md"))(t)
 	first := consoleLine.FindSubmatch(b)
 	t.Chdir(t.TempDir())
 	synctest.Test(t, func(t *testing.T) {
@@ -108,20 +99,12 @@ var (
 // TestShownCommandsAreTaken checks documented commands that take too long or
 // need a GPU or a CI service, with --dry-run.
 func TestShownCommandsAreTaken(t *testing.T) {
-	pages, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pages := must.Get(filepath.Glob("../../docs/*.md"))(t)
 	dir := t.TempDir()
-	if err := furnish(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, furnish(dir))
 	var script strings.Builder
 	for _, doc := range append(pages, "../../README.md") {
-		b, err := os.ReadFile(doc)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(doc))(t)
 		for _, block := range fenced.FindAllStringSubmatch(string(b), -1) {
 			for _, m := range unprompted.FindAllStringSubmatch(strings.ReplaceAll(block[1], "\\\n", " "), -1) {
 				words, _, _ := strings.Cut(m[2], " >")
@@ -138,9 +121,7 @@ func TestShownCommandsAreTaken(t *testing.T) {
 		t.Fatalf("only %d commands found: has the notation changed?", n)
 	}
 	scripts := t.TempDir()
-	if err := os.WriteFile(filepath.Join(scripts, "shown.txtar"), []byte(script.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(scripts, "shown.txtar"), []byte(script.String()), 0o644))
 	testscript.RunT(bubbles{t}, testscript.Params{
 		Dir: scripts, Setup: func(e *testscript.Env) error { e.Cd = dir; return nil },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"tacho": tachoInside},

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // readmeSteps are the commands of the README in order: what each begins with, what its output
@@ -44,22 +46,14 @@ var readmeSteps = []struct {
 // commands of the README in one shell, in order.
 func TestRealReadme(t *testing.T) {
 	clone := cloneTree(t)
-	text, err := os.ReadFile(filepath.Join(clone, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(clone, "README.md")))(t)
 	commands, shown := readmeCommands(string(text))
 	if len(commands) != len(readmeSteps) {
 		t.Fatalf("the README has %d commands, the test knows %d: %q", len(commands), len(readmeSteps), commands)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	port := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, listener.Close())
 	var script strings.Builder
 	for i, command := range commands {
 		fmt.Fprintf(&script, "echo; echo @@begin %d\n%s\necho; echo @@end %[1]d $?\n", i, strings.ReplaceAll(command, "8000", port))
@@ -137,9 +131,7 @@ func cloneTree(t *testing.T) string {
 				}
 			}
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	return clone
 }

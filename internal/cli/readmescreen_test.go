@@ -9,19 +9,14 @@ import (
 	"testing/synctest"
 
 	"github.com/tacho-bench/tacho/internal/cli"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // TestReadmeScreen runs the command of make run in virtual time, on a terminal of 80 columns.
 // The screen in the README must have its lines, apart from numbers, verdicts and curves.
 func TestReadmeScreen(t *testing.T) {
-	makefile, err := os.ReadFile("../../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	makefile := must.Get(os.ReadFile("../../Makefile"))(t)
+	readme := must.Get(os.ReadFile("../../README.md"))(t)
 	show := regexp.MustCompile(`(?m)^SHOW := (.*)$`).FindSubmatch(makefile)
 	_, shown, found := strings.Cut(string(readme), "ends with a screen like this")
 	_, shown, also := strings.Cut(shown, "```\n")

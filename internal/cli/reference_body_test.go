@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/recorded"
 	"github.com/tacho-bench/tacho/sim"
 )
@@ -159,10 +160,7 @@ func (r *recorder) take() []seen {
 
 func (r *recorder) start(t *testing.T, path string) string {
 	t.Helper()
-	s, err := sim.New(sim.Options{TTFT: time.Millisecond, ITL: time.Millisecond, Model: "tiny"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(sim.New(sim.Options{TTFT: time.Millisecond, ITL: time.Millisecond, Model: "tiny"}))(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.URL.Path == path && req.Method == http.MethodPost {
 			body, err := io.ReadAll(req.Body)

@@ -22,6 +22,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/sim"
 )
 
@@ -110,10 +111,7 @@ vllm:diffusion_num_committed_tokens_total{engine="0",model_name="m"} %d
 // at the end of its id. It may have its own metrics page.
 func failing(t *testing.T, every int, page func(int) string) (*sim.Server, string) {
 	t.Helper()
-	s, err := sim.New(sim.Options{TTFT: 40 * time.Millisecond, ITL: 10 * time.Millisecond, Model: "tiny"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(sim.New(sim.Options{TTFT: 40 * time.Millisecond, ITL: 10 * time.Millisecond, Model: "tiny"}))(t)
 	var asked atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if page != nil && r.URL.Path == "/metrics" {
@@ -191,18 +189,11 @@ func (m *measured) parse(t *testing.T, text string) {
 		t.Fatalf("%v: %.200s", err, text)
 	}
 	d = json.NewDecoder(strings.NewReader(text))
-	if _, err := d.Token(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.Token())(t)
 	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			t.Fatal(err)
-		}
+		key := must.Get(d.Token())(t)
 		m.keys = append(m.keys, key.(string))
-		if err := d.Decode(new(any)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.Decode(new(any)))
 	}
 }
 
@@ -457,14 +448,9 @@ func (ref *reference) appended(t *testing.T) {
 		for range 2 {
 			bench(t, args...)
 		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(path))(t)
 		files[side] = string(text)
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(path))
 	}
 	theirs, ours := strings.Split(files[0], "\n"), strings.Split(files[1], "\n")
 	if len(theirs) != 2 || len(ours) != 2 {

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // TestReference compares tacho with vLLM's benchmark, run by its own Python:
@@ -60,27 +62,16 @@ func startReference(t *testing.T) *reference {
 	if python == "" {
 		t.Fatal("the variable VLLM does not say where its Python is: run make test-reference")
 	}
-	script, err := filepath.Abs("testdata/reference.py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must.Get(filepath.Abs("testdata/reference.py"))(t)
 	ref := &reference{dir: t.TempDir(), tokenizer: wordTokenizer(t)}
 	cmd := exec.Command(python, script)
 	cmd.Dir = ref.dir
 	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1", "VLLM_LOGGING_LEVEL=ERROR", "OPENAI_API_KEY="+apiKey)
 	var said bytes.Buffer
 	cmd.Stderr = &said
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stdin := must.Get(cmd.StdinPipe())(t)
+	stdout := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = stdin.Close() // makes it exit
 		if err := cmd.Wait(); err != nil {
@@ -110,10 +101,7 @@ func wordTokenizer(t *testing.T) string {
 		"tokenizer_config.json": map[string]any{"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "<unk>", "model_max_length": 100_000},
 		"config.json":           map[string]any{"model_type": "llama"},
 	} {
-		text, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(value))(t)
 		writeFile(t, filepath.Join(dir, name), string(text))
 	}
 	return dir
@@ -121,21 +109,14 @@ func wordTokenizer(t *testing.T) string {
 
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 }
 
 // ask sends one question to the reference.
 func (ref *reference) ask(t *testing.T, question map[string]any, answer any) {
 	t.Helper()
-	line, err := json.Marshal(question)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ref.in.Write(append(line, '\n')); err != nil {
-		t.Fatal(err)
-	}
+	line := must.Get(json.Marshal(question))(t)
+	must.Get(ref.in.Write(append(line, '\n')))(t)
 	text, err := ref.out.ReadBytes('\n')
 	if err != nil {
 		t.Fatalf("the reference says no more: %v", err)

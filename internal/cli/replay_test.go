@@ -16,6 +16,7 @@ import (
 
 	"github.com/tacho-bench/tacho/internal/archive"
 	"github.com/tacho-bench/tacho/internal/cli"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/report"
 	"github.com/tacho-bench/tacho/store"
@@ -108,20 +109,14 @@ func replay(t *testing.T, s sort) {
 		t.Fatalf("%d runs: %s", len(dirs), errs)
 	}
 	again, errs := inProcess(t, nil, nil, append([]string{"report", dirs[0], "--verbose"}, s.again...))
-	kept, err := os.ReadFile(filepath.Join(dirs[0], store.TextFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept := must.Get(os.ReadFile(filepath.Join(dirs[0], store.TextFile)))(t)
 	if diff := cmp.Diff(string(kept), again); diff != "" {
 		t.Errorf("-bench +report (%s)\n%s", errs, diff)
 	}
 	if shown, _ := inProcess(t, nil, nil, append([]string{"report", dirs[0]}, s.again...)); !strings.HasPrefix(out, shown) {
 		t.Errorf("bench prints\n%s\nand report\n%s", out, shown)
 	}
-	read, err := archive.Open(dirs[0], nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	read := must.Get(archive.Open(dirs[0], nil))(t)
 	for _, f := range report.Formats {
 		kinds := report.RowKinds[:1]
 		if slices.Contains([]string{"csv", "parquet"}, f.Name) {
@@ -165,10 +160,7 @@ func compareFiles(t *testing.T, dir string, levels int, stopped bool) {
 			made = append(made, out)
 		}
 		for _, path := range paths {
-			b, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			b := must.Get(os.ReadFile(path))(t)
 			wrote = append(wrote, string(b))
 		}
 		slices.Sort(wrote)
@@ -187,10 +179,7 @@ func compareFiles(t *testing.T, dir string, levels int, stopped bool) {
 	if stopped {
 		return
 	}
-	kept, err := os.ReadFile(filepath.Join(dir, "summary.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept := must.Get(os.ReadFile(filepath.Join(dir, "summary.json")))(t)
 	if out, _ := inProcess(t, nil, nil, []string{"report", dir, "--format", "json"}); out != string(kept) {
 		t.Errorf("summary.json: -kept +report\n%s", cmp.Diff(string(kept), out))
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/report"
@@ -124,19 +125,13 @@ func (g *generator) fields(t reflect.Type, tell func(name string, always bool, s
 
 // Printed reports match the schema.
 func TestReportSchema(t *testing.T) {
-	root, err := readSchema(reportSchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(readSchema(reportSchema))(t)
 	paths, err := filepath.Glob("../../report/testdata/*.json.golden")
 	if err != nil || len(paths) < 3 {
 		t.Fatal(paths, err)
 	}
 	for _, path := range paths {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(path))(t)
 		if err := root.checkWhole(b); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 const (
@@ -182,10 +184,7 @@ func conforms(ts *testscript.TestScript, _ bool, args []string) {
 
 // The schema check detects invalid runs.
 func TestSchemaFindsFault(t *testing.T) {
-	root, err := readSchema(directorySchema)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(readSchema(directorySchema))(t)
 	const whole = `{"index":0,"epoch":"x","monotonic_s":1.5,"config":{}}`
 	if err := root.checkText("stage", []byte(whole)); err != nil {
 		t.Error(err)

@@ -23,6 +23,7 @@ import (
 	"unicode"
 
 	"github.com/tacho-bench/tacho/internal/cli"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // evil contains terminal control sequences: a title, a color, the same in C1
@@ -74,15 +75,10 @@ func nothingIsObeyed(t *testing.T, dir string) {
 	t.Helper()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
-	report, err := os.ReadFile("../../testdata/seeds/000_902df92d1b3a4732.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := must.Get(os.ReadFile("../../testdata/seeds/000_902df92d1b3a4732.txt"))(t)
 	bench := func(s says, more ...string) []string {
 		srv := listen(t, s)
 		t.Cleanup(srv.Close)
@@ -127,19 +123,10 @@ func quoted(s string) string {
 // evilTLS is a server whose certificate is for other names.
 func evilTLS(t *testing.T) string {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"x\x1b[31m\x7f.test"}, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := network.Listen(t.Context(), "tcp", "localhost:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
+	l := must.Get(network.Listen(t.Context(), "tcp", "localhost:0"))(t)
 	srv := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.NotFoundHandler(), ErrorLog: log.New(io.Discard, "", 0)}}
 	srv.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 	srv.StartTLS()

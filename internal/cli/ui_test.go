@@ -27,6 +27,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/tacho-bench/tacho/internal/cli"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // startUI runs tacho ui until stop is called, which returns its exit code.
@@ -67,9 +68,7 @@ func viewing(ts *testscript.TestScript, _ bool, args []string) {
 
 func TestUI(t *testing.T) {
 	address, stop, err := startUI("../../testdata/seeds", "--port", "0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	client, at := browserOf(t, address)
 	for path, want := range map[string]string{"": "<!doctype html>", "api/runs": "000_902df92d1b3a4732.txt"} {
 		if _, body := get(t, client, at+path); !strings.Contains(body, want) {
@@ -90,23 +89,16 @@ func TestUI(t *testing.T) {
 // Without a folder of runs, ui says so, shows an empty list, and shows the
 // first run when the folder appears. Any other missing folder is an error.
 func TestUIWaitsForTheFirstRun(t *testing.T) {
-	seeds, err := filepath.Abs("../../testdata/seeds")
-	if err != nil {
-		t.Fatal(err)
-	}
+	seeds := must.Get(filepath.Abs("../../testdata/seeds"))(t)
 	t.Chdir(t.TempDir())
 	address, stop, err := startUI("--port", "0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer stop()
 	client, at := browserOf(t, address)
 	if status, body := get(t, client, at+"api/runs"); status != http.StatusOK || strings.TrimSpace(body) != "[]" {
 		t.Errorf("the list without a folder: %d, %.200s", status, body)
 	}
-	if err := os.CopyFS("runs", os.DirFS(seeds)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS("runs", os.DirFS(seeds)))
 	if _, body := get(t, client, at+"api/runs"); !strings.Contains(body, "000_902df92d1b3a4732.txt") {
 		t.Errorf("the list after the first run: %.200s", body)
 	}
@@ -119,9 +111,7 @@ func TestUIWaitsForTheFirstRun(t *testing.T) {
 func TestUIForOthers(t *testing.T) {
 	cert, key, roots := certificate(t, "tacho.example")
 	address, stop, err := startUI("../../testdata/seeds", "--host", "0.0.0.0", "--port", "0", "--tls-cert", cert, "--tls-key", key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer stop()
 	at, err := url.Parse(address)
 	if err != nil || at.Scheme != "https" || at.Hostname() != "tacho.example" || len(at.Query().Get("token")) < 16 {
@@ -144,10 +134,7 @@ func TestUIForOthers(t *testing.T) {
 // without the token.
 func browserOf(t *testing.T, address string) (client *http.Client, at string) {
 	t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jar := must.Get(cookiejar.New(nil))(t)
 	client = &http.Client{Jar: jar}
 	at, query, _ := strings.Cut(address, "?")
 	if status, _ := get(t, client, address); status != http.StatusOK || len(strings.TrimPrefix(query, "token=")) < 16 {
@@ -158,19 +145,10 @@ func browserOf(t *testing.T, address string) (client *http.Client, at string) {
 
 func get(t *testing.T, client *http.Client, address string) (int, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil))(t)
+	answer := must.Get(client.Do(r))(t)
 	defer func() { _ = answer.Body.Close() }()
-	b, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(io.ReadAll(answer.Body))(t)
 	return answer.StatusCode, string(b)
 }
 
@@ -184,10 +162,7 @@ func certificate(t *testing.T, name string) (cert, key string, roots *x509.CertP
 	dir := t.TempDir()
 	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	public := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	err := errors.Join(err1, err2, err3, os.WriteFile(cert, public, 0o600), os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}), 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err1, err2, err3, os.WriteFile(cert, public, 0o600), os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}), 0o600)))
 	roots = x509.NewCertPool()
 	roots.AppendCertsFromPEM(public)
 	return cert, key, roots

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // A fakeTerminal is a terminal that accepts only the sequences of the live
@@ -84,9 +86,7 @@ func TestView(t *testing.T) {
 	}
 	p := newView(env, f)
 	for i, size := range []string{"80x24", "200x50", "48x16", "80x24"} {
-		if _, err := fmt.Sscanf(size, "%dx%d", &f.wide, &f.high); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Sscanf(size, "%dx%d", &f.wide, &f.high))(t)
 		p.Draw()
 		if i == 0 {
 			sayHostile(env)
@@ -94,14 +94,9 @@ func TestView(t *testing.T) {
 		}
 		path := filepath.Join("testdata", "view", size+".txt")
 		if *writeScreens {
-			if err := os.WriteFile(path, []byte(f.screen()), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, []byte(f.screen()), 0o644))
 		}
-		want, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(os.ReadFile(path))(t)
 		if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(f.screen(), "\n")); d != "" {
 			t.Errorf("%s (-want +got):\n%s", size, d)
 		}

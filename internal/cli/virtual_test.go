@@ -17,6 +17,7 @@ import (
 
 	"github.com/tacho-bench/tacho/internal/cli"
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/recorded"
 	"github.com/tacho-bench/tacho/sim"
 )
@@ -29,10 +30,7 @@ var network memnet.Network
 // unstarted returns a server with an address on the in-memory network.
 func unstarted(t *testing.T, h http.Handler) *httptest.Server {
 	t.Helper()
-	l, err := network.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(network.Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	return &httptest.Server{Listener: l, Config: &http.Server{Handler: h, ReadHeaderTimeout: time.Hour}}
 }
 
@@ -48,10 +46,7 @@ func listen(t *testing.T, h http.Handler) *httptest.Server {
 // millisecond.
 func simulated(t *testing.T) *sim.Server {
 	t.Helper()
-	s, err := sim.New(sim.Options{TTFT: 5 * time.Millisecond, ITL: time.Millisecond, Model: "tiny"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(sim.New(sim.Options{TTFT: 5 * time.Millisecond, ITL: time.Millisecond, Model: "tiny"}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

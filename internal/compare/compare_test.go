@@ -11,6 +11,7 @@ import (
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/archive"
 	"github.com/tacho-bench/tacho/internal/compare"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 )
@@ -35,10 +36,7 @@ func quantities(t *testing.T, names ...string) []metric.Quantity {
 	t.Helper()
 	var out []metric.Quantity
 	for _, n := range names {
-		q, err := metric.ParseQuantity(n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := must.Get(metric.ParseQuantity(n))(t)
 		out = append(out, q)
 	}
 	return out
@@ -46,10 +44,7 @@ func quantities(t *testing.T, names ...string) []metric.Quantity {
 
 func compared(t *testing.T, names string, sides ...compare.Side) *compare.Comparison {
 	t.Helper()
-	c, err := compare.Compare(sides, compare.Options{Quantities: quantities(t, strings.Fields(names)...)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(compare.Compare(sides, compare.Options{Quantities: quantities(t, strings.Fields(names)...)}))(t)
 	return c
 }
 
@@ -140,10 +135,7 @@ func TestNothingInCommon(t *testing.T) {
 func TestSeeds(t *testing.T) {
 	var sides []compare.Side
 	for _, file := range []string{"000_902df92d1b3a4732.txt", "001_8b5b9f497242493f.txt"} {
-		runs, err := archive.All("../../testdata/seeds/"+file, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		runs := must.Get(archive.All("../../testdata/seeds/"+file, nil))(t)
 		sides = append(sides, compare.Side{Name: file, Runs: runs})
 	}
 	c := compared(t, "ttft.mean output_throughput", sides...)
@@ -237,10 +229,7 @@ func TestUnknownBuildsAreNamed(t *testing.T) {
 
 func conditions(t *testing.T, text string) []metric.Condition {
 	t.Helper()
-	c, err := metric.ParseConditions(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(metric.ParseConditions(text))(t)
 	return c
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/compare"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 )
@@ -58,10 +59,7 @@ func TestFailuresAreCompared(t *testing.T) {
 			for range c.repeats {
 				a, b = append(a, failing(r, c.n, c.a)), append(b, failing(r, c.n, c.b))
 			}
-			d, err := compare.Compare([]compare.Side{side("a", a...), side("b", b...)}, compare.Options{Quantities: defaults(t)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := must.Get(compare.Compare([]compare.Side{side("a", a...), side("b", b...)}, compare.Options{Quantities: defaults(t)}))(t)
 			for _, row := range d.Levels[0].Rows {
 				if v := row.Deltas[1].Verdict; v == compare.Worse || v == compare.Better {
 					any++

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/compare"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/truth"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
@@ -31,10 +32,7 @@ func TestGateNeeds(t *testing.T) {
 						return []outcome.Run{served(t, &load, seed, queue.Servers()(server))}
 					}
 					asked := conditions(t, condition)
-					c, err := compare.Compare([]compare.Side{{Name: "a", Runs: run(seed, seed)}, {Name: "b", Runs: run(seed, seed+20)}}, compare.Options{Quantities: []metric.Quantity{asked[0].Quantity}})
-					if err != nil {
-						t.Fatal(err)
-					}
+					c := must.Get(compare.Compare([]compare.Side{{Name: "a", Runs: run(seed, seed)}, {Name: "b", Runs: run(seed, seed+20)}}, compare.Options{Quantities: []metric.Quantity{asked[0].Quantity}}))(t)
 					count[c.Judge(asked, false)[0].State]++
 				}
 			}
@@ -58,10 +56,7 @@ func TestGateExample(t *testing.T) {
 			for i := range pairs {
 				seed := uint64(i*100 + 1)
 				a, b := computed(t, &load, seed, seed, 1), computed(t, &load, seed, seed+20, slower)
-				c, err := compare.Compare([]compare.Side{{Name: "a", Runs: []outcome.Run{a}}, {Name: "b", Runs: []outcome.Run{b}}}, compare.Options{Quantities: defaults(t)})
-				if err != nil {
-					t.Fatal(err)
-				}
+				c := must.Get(compare.Compare([]compare.Side{{Name: "a", Runs: []outcome.Run{a}}, {Name: "b", Runs: []outcome.Run{b}}}, compare.Options{Quantities: defaults(t)}))(t)
 				found := c.Judge(asked, false)
 				is := func(s compare.State) bool {
 					return slices.ContainsFunc(found, func(f compare.Finding) bool { return f.State == s })

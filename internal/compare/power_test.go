@@ -12,6 +12,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/compare"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/predict"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
@@ -83,15 +84,9 @@ func virtual(t *testing.T, tr *trial, seed uint64, slower float64) outcome.Run {
 // computed is virtual with separate seeds for the work and the engine.
 func computed(t *testing.T, tr *trial, seed, engine uint64, slower float64) outcome.Run {
 	t.Helper()
-	p, err := step.Load("vllm-8b-h100")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(step.Load("vllm-8b-h100"))(t)
 	slow(&p, slower)
-	server, err := step.NewServer(p, engine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(step.NewServer(p, engine))(t)
 	return served(t, tr, seed, server)
 }
 
@@ -100,9 +95,7 @@ func served(t *testing.T, tr *trial, seed uint64, server predict.Server) outcome
 	t.Helper()
 	var s sink
 	stage := predict.Stage{Arrivals: tr.arrivals(seed), Limit: tr.limit, Source: asked{tr.requests, seed}, Server: server}
-	if err := predict.Run(t.Context(), stage, &s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, predict.Run(t.Context(), stage, &s))
 	c := metric.DefaultConfig()
 	c.RequestRate, c.MaxConcurrency = tr.rate, tr.limit
 	level := outcome.Level{Setting: outcome.Setting{Prompts: tr.requests, Rate: tr.rate, Concurrency: tr.limit}, Summary: s.Summary(c)}
@@ -180,10 +173,7 @@ func slack(tries int) int {
 // verdicts counts the quantities in which b differs from a.
 func verdicts(t *testing.T, a, b []outcome.Run) int {
 	t.Helper()
-	c, err := compare.Compare([]compare.Side{{Name: "a", Runs: a}, {Name: "b", Runs: b}}, compare.Options{Quantities: defaults(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(compare.Compare([]compare.Side{{Name: "a", Runs: a}, {Name: "b", Runs: b}}, compare.Options{Quantities: defaults(t)}))(t)
 	n := 0
 	for _, row := range c.Levels[0].Rows {
 		if v := row.Deltas[1].Verdict; v != compare.Same && v != compare.Untold {
@@ -197,10 +187,7 @@ func defaults(t *testing.T) []metric.Quantity {
 	t.Helper()
 	var out []metric.Quantity
 	for _, name := range compare.Quantities {
-		q, err := metric.ParseQuantity(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := must.Get(metric.ParseQuantity(name))(t)
 		out = append(out, q)
 	}
 	return out

@@ -7,27 +7,21 @@ import (
 	"testing"
 
 	"github.com/tacho-bench/tacho/internal/filelock"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	open := func() *os.File {
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600))(t)
 		return f
 	}
 	first, second := open(), open()
-	if err := filelock.Lock(first); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, filelock.Lock(first))
 	if err := filelock.Lock(second); !errors.Is(err, filelock.ErrLocked) {
 		t.Errorf("second lock: %v, want ErrLocked", err)
 	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.Close())
 	if err := filelock.Lock(second); err != nil {
 		t.Errorf("lock after the first was closed: %v", err)
 	}

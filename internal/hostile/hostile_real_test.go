@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/cli"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 const (
@@ -55,16 +56,11 @@ func peak(file string) int64 {
 // outside runs the trial in a separate process over the kernel's network. memory is the peak memory of the process.
 func (tr *trial) outside(t testing.TB) (o outcome, memory int64) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	p := newProxy(t, ln, tr)
 	defer p.close()
 	dir, err := os.MkdirTemp(t.TempDir(), "") //nolint:usetesting // thousands of runs: remove each one immediately
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithTimeout(t.Context(), trialTimeout)
 	defer cancel()

@@ -18,6 +18,7 @@ import (
 	"github.com/tacho-bench/tacho/backend"
 	"github.com/tacho-bench/tacho/internal/cli"
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/store"
 )
 
@@ -101,10 +102,7 @@ func (tr *trial) inside(t *testing.T) (o outcome) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		var network memnet.Network
-		ln, err := network.Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		ln := must.Get(network.Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 		p := newProxy(t, ln, tr)
 		defer p.close()
 		var output bytes.Buffer

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/recorded"
 	"github.com/tacho-bench/tacho/sim"
 )
@@ -48,10 +49,7 @@ func newProxy(t testing.TB, ln net.Listener, tr *trial) *proxy {
 	p := &proxy{ln: ln, server: recorded.Open(tr.kind.Name), shape: tr.shape, all: tr.all, conns: map[net.Conn]bool{}}
 	if p.server.(recorded.Server) == nil {
 		engine := cmp.Or(emulated[tr.kind.Name], tr.kind.Name)
-		s, err := sim.New(sim.Options{Engine: engine, Model: "m", TTFT: time.Microsecond, ITL: time.Microsecond, ForgetTruth: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(sim.New(sim.Options{Engine: engine, Model: "m", TTFT: time.Microsecond, ITL: time.Microsecond, ForgetTruth: true}))(t)
 		p.server = s
 	}
 	p.running.Go(p.serve)

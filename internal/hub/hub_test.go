@@ -13,15 +13,14 @@ import (
 	"github.com/tacho-bench/tacho/internal/atomicfile"
 	"github.com/tacho-bench/tacho/internal/fakehub"
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 const dataset = "org/data"
 
 func writeFile(t *testing.T, path string, data []byte) {
 	t.Helper()
-	if err := atomicfile.Write(path, data); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, atomicfile.Write(path, data))
 }
 
 func dataHub(t *testing.T, files map[string]string) (*fakehub.Hub, Hub) {
@@ -36,20 +35,14 @@ func TestFetch(t *testing.T) {
 	content := strings.Repeat("0123456789", 100_000)
 	server, hub := dataHub(t, map[string]string{"data/train 1.jsonl": content})
 	repo := Repo{Dataset: true, Name: dataset}
-	list, err := hub.List(t.Context(), repo)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(hub.List(t.Context(), repo))(t)
 	commit := fakehub.Commit(dataset, "main")
 	slices.Sort(list.Files)
 	if list.Commit != commit || !slices.Equal(list.Files, []string{".gitattributes", "README.md", "data/train 1.jsonl"}) {
 		t.Errorf("%+v", list)
 	}
 	var last, whole int64
-	path, err := hub.Fetch(t.Context(), repo, commit, "data/train 1.jsonl", func(done, all int64) { last, whole = done, all })
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(hub.Fetch(t.Context(), repo, commit, "data/train 1.jsonl", func(done, all int64) { last, whole = done, all }))(t)
 	if n := int64(len(content)); last != n || whole != n {
 		t.Errorf("progress reported %d of %d bytes, want %d", last, whole, n)
 	}
@@ -117,10 +110,7 @@ func TestBrokenDownload(t *testing.T) {
 	server.BreakAfter = 40_000
 	repo := Repo{Dataset: true, Name: dataset}
 	commit := fakehub.Commit(dataset, "main")
-	path, err := hub.Fetch(t.Context(), repo, commit, "a.jsonl", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := must.Get(hub.Fetch(t.Context(), repo, commit, "a.jsonl", nil))(t)
 	if b, err := os.ReadFile(path); err != nil || string(b) != content {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}
@@ -137,13 +127,9 @@ func TestBrokenDownload(t *testing.T) {
 	// Another process left half of the file.
 	server, hub = dataHub(t, map[string]string{"a.jsonl": content})
 	first, err := hub.stat(t.Context(), server.URL+"/datasets/org/data/resolve/"+commit+"/a.jsonl", repo)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	writeFile(t, filepath.Join(hub.Home, "hub", "datasets--org--data", "blobs", first.etag+".incomplete"), []byte(content[:75_000]))
-	if path, err = hub.Fetch(t.Context(), repo, commit, "a.jsonl", nil); err != nil {
-		t.Fatal(err)
-	}
+	path = must.Get(hub.Fetch(t.Context(), repo, commit, "a.jsonl", nil))(t)
 	if b, err := os.ReadFile(path); err != nil || string(b) != content {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/sim"
 	"github.com/tacho-bench/tacho/sim/step"
@@ -76,15 +77,13 @@ func FuzzParse(f *testing.F) {
 		if n > lines || n > 0 && err != nil {
 			t.Errorf("%d readings of %d lines, %v", n, lines, err)
 		}
-		for q, v := range must(read(page)) {
+		for q, v := range must.Get(read(page))(t) {
 			if math.IsNaN(v) {
 				t.Errorf("%s is no number", q)
 			}
 		}
 	})
 }
-
-func must(values map[Quantity]float64, _ error) map[Quantity]float64 { return values }
 
 func TestSummarize(t *testing.T) {
 	at := func(s int, values map[Quantity]float64) Sample {
@@ -176,7 +175,7 @@ func TestBefore(t *testing.T) {
 // Drafts are counted by position; diffusion canvases as one.
 func TestDrafting(t *testing.T) {
 	page := func(n int) Sample {
-		values, err := read(fmt.Appendf(nil, `vllm:spec_decode_num_drafts_total{engine="0"} %d
+		values := must.Get(read(fmt.Appendf(nil, `vllm:spec_decode_num_drafts_total{engine="0"} %d
 vllm:spec_decode_num_draft_tokens_total{engine="0"} %d
 vllm:spec_decode_num_accepted_tokens_total{engine="0"} %d
 vllm:spec_decode_num_accepted_tokens_per_pos_total{engine="0",position="0"} %d
@@ -188,10 +187,7 @@ vllm:spec_decode_num_accepted_tokens_per_pos_total 1
 vllm:diffusion_num_denoising_steps_total %d
 vllm:diffusion_num_canvas_positions_total %d
 vllm:diffusion_num_committed_tokens_total %d
-`, 4*n, 8*n, 6*n, 4*n, 2*n, 9*n, 9*32*n, 2*32*n))
-		if err != nil {
-			t.Fatal(err)
-		}
+`, 4*n, 8*n, 6*n, 4*n, 2*n, 9*n, 9*32*n, 2*32*n)))(t)
 		return Sample{Target: "a", Values: values}
 	}
 	got := Summarize([]Sample{page(1), page(3)}, 1)
@@ -217,14 +213,11 @@ func TestTruth(t *testing.T) {
 }
 
 func scrapeSim(t *testing.T, engine string) {
-	s, err := sim.New(sim.Options{Engine: engine, Profile: &step.Profile{
+	s := must.Get(sim.New(sim.Options{Engine: engine, Profile: &step.Profile{
 		Policy: "chunked", MaxSequences: 2, StepTokens: 64, KV: step.KV{BlockTokens: 4, Blocks: 100, PrefixCache: true},
 		Output: step.Lengths{Mean: 20, Max: 64},
 		Cost:   step.Cost{Step: []step.Knot{{Tokens: 1, Ms: 100}}, Prefill: []step.Knot{{Tokens: 1, Ms: 500}}},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	client := serve(t, s)
 	path := "/metrics"
@@ -399,16 +392,11 @@ func TestBadPages(t *testing.T) {
 // For an old run of vLLM without prefill and decode times, decode is computed from
 // the gaps. A server whose gaps include its front end has no decode time.
 func TestDecodeOfAKeptRun(t *testing.T) {
-	b, err := os.ReadFile("testdata/vllm-0.24-h200-burst-256.jsonl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile("testdata/vllm-0.24-h200-burst-256.jsonl"))(t)
 	var samples []Sample
 	for line := range bytes.Lines(b) {
 		var s Sample
-		if err := json.Unmarshal(line, &s); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(line, &s))
 		samples = append(samples, s)
 	}
 	in := Summarize(samples, 4)[0]

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 )
 
@@ -77,7 +78,7 @@ func TestSummarizeMore(t *testing.T) {
 			metric.PageStageProcess: 0.01, metric.PageStagePrefill: 200, metric.PageStageChunk: 400,
 		}, 0.25},
 	} {
-		values := must(read([]byte(c.page)))
+		values := must.Get(read([]byte(c.page)))(t)
 		zero := map[Quantity]float64{}
 		for q := range values {
 			zero[q] = 0

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // beyond lists templates Python renders and this package rejects.
@@ -29,21 +31,13 @@ func containsAny(s string, parts []string) bool {
 // TestSameAsPython compares with cases.json, which testdata/cases.py generates with
 // Python's jinja2.
 func TestSameAsPython(t *testing.T) {
-	data, err := os.ReadFile("testdata/cases.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/cases.json"))(t)
 	var file struct {
 		Variables json.RawMessage
 		Cases     []struct{ Template, Want, Error string }
 	}
-	if err := json.Unmarshal(data, &file); err != nil {
-		t.Fatal(err)
-	}
-	parsed, err := FromJSON(file.Variables)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(data, &file))
+	parsed := must.Get(FromJSON(file.Variables))(t)
 	d, ok := parsed.(*Dict)
 	if !ok {
 		t.Fatalf("variables are %T", parsed)

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tacho-bench/tacho/internal/jsonscan"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // read decodes the document like encoding/json into an any, but returns integers as int64 and all other numbers as
@@ -78,9 +79,7 @@ func check(t *testing.T, doc []byte) {
 	d := json.NewDecoder(strings.NewReader(string(doc)))
 	d.UseNumber()
 	var want any
-	if err := d.Decode(&want); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Decode(&want))
 	if want = integers(want); !reflect.DeepEqual(want, got) { // cmp.Diff does not terminate on deep nesting
 		t.Errorf("%q encoding/json reads %v, we %v", doc, want, got)
 	}

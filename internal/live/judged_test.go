@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 )
 
@@ -110,9 +111,7 @@ func TestLiveReasonsAreTheFinalOnes(t *testing.T) {
 			var end time.Duration
 			for _, r := range all {
 				end = max(end, r.End)
-				if err := sum.Add(r); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, sum.Add(r))
 			}
 			for at := Period; at <= end+Period; at += Period { // ticks of the level
 				for _, r := range all {

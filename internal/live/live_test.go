@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 )
@@ -153,14 +154,9 @@ func TestTicksAddUp(t *testing.T) {
 			drive(alone, n)
 			drive(p, n)
 			tick := p.Tick(time.Duration(second+1) * time.Second)
-			sent, err := json.Marshal(tick)
-			if err != nil {
-				t.Fatal(err)
-			}
+			sent := must.Get(json.Marshal(tick))(t)
 			got := Tick{judged: tick.judged} // counted where the records are
-			if err := json.Unmarshal(sent, &got); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal(sent, &got))
 			late = append(late, got)
 		}
 		one.Add(alone.Tick(time.Duration(second+1) * time.Second))

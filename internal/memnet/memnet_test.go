@@ -15,21 +15,16 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // pair returns both ends of a connection.
 func pair(t *testing.T, n *memnet.Network) (client, server net.Conn) {
 	t.Helper()
 	l, err := n.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if client, err = n.Dial(t.Context(), "tcp", l.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
-	if server, err = l.Accept(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	client = must.Get(n.Dial(t.Context(), "tcp", l.Addr().String()))(t)
+	server = must.Get(l.Accept())(t)
 	t.Cleanup(func() { _, _, _ = client.Close(), server.Close(), l.Close() })
 	return client, server
 }
@@ -140,17 +135,11 @@ func TestRefused(t *testing.T) {
 		if _, err := n.Dial(t.Context(), "tcp", "127.0.0.1:1"); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("no listener: %v", err)
 		}
-		l, err := n.Listen(t.Context(), "tcp", "127.0.0.1:8000")
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := must.Get(n.Listen(t.Context(), "tcp", "127.0.0.1:8000"))(t)
 		if _, err := n.Listen(t.Context(), "tcp", "127.0.0.1:8000"); !errors.Is(err, syscall.EADDRINUSE) {
 			t.Errorf("two listeners: %v", err)
 		}
-		waiting, err := n.Dial(t.Context(), "tcp", "127.0.0.1:8000")
-		if err != nil {
-			t.Fatal(err)
-		}
+		waiting := must.Get(n.Dial(t.Context(), "tcp", "127.0.0.1:8000"))(t)
 		_ = l.Close()
 		if _, err := waiting.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("a connection that was never accepted: %v", err)
@@ -178,9 +167,7 @@ func TestDelay(t *testing.T) {
 		}()
 		var at []time.Duration
 		for range 3 {
-			if _, err := client.Read(make([]byte, 1)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(client.Read(make([]byte, 1)))(t)
 			at = append(at, time.Since(began))
 		}
 		if want := []time.Duration{10 * time.Millisecond, 11 * time.Millisecond, 12 * time.Millisecond}; !slices.Equal(at, want) {
@@ -195,19 +182,13 @@ func TestHTTP(t *testing.T) {
 		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(w, r.Body)
 		}))
-		var err error
-		if srv.Listener, err = n.Listen(t.Context(), "tcp", "127.0.0.1:0"); err != nil {
-			t.Fatal(err)
-		}
+		srv.Listener = must.Get(n.Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 		srv.Start()
 		defer srv.Close()
 		client := &http.Client{Transport: &http.Transport{DialContext: n.Dial}}
 		defer client.CloseIdleConnections()
 		for range 3 {
-			res, err := client.Post(srv.URL, "text/plain", strings.NewReader("hello"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := must.Get(client.Post(srv.URL, "text/plain", strings.NewReader("hello")))(t)
 			b, _ := io.ReadAll(res.Body)
 			_ = res.Body.Close()
 			if string(b) != "hello" {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // TestLine translates flags that depend on one another. TestMovingRows in internal/cli compares the plans of all rows
@@ -14,9 +16,7 @@ func TestLine(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "perf.yml")
 	text := "load: {type: constant, stages: [{rate: 1, duration: 60}, {rate: 2, duration: 60}]}\nserver: {model_name: M}\nreport: {x: 1}\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	ours := []string{"backend", "dataset-name", "profile", "seed", "label", "model"}
 	for line, want := range map[string]string{
 		"--label rate --concurrency 4":                        "--max-concurrency=4 | --label rate",

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // The first recommended run is more informative than the others: with its
@@ -16,10 +18,7 @@ func TestRecommendedRunIsMostInformative(t *testing.T) {
 	p.KV.PrefixCache = false
 	had := []*MeasuredLevel{seen(t, "had", p, Stage{Arrivals: every(300 * time.Millisecond), Source: talks{sessions: 30, turns: 1, prompt: 100, answer: 40}})}
 	o := Options{Rounds: 2}
-	fit, err := fitTo(t.Context(), p, had, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fit := must.Get(fitTo(t.Context(), p, had, o))(t)
 	advice, err := advise(t.Context(), fit, o)
 	if err != nil || len(advice) == 0 || len(advice) > mostAdvised {
 		t.Fatalf("%d runs advised: %v", len(advice), err)
@@ -28,10 +27,7 @@ func TestRecommendedRunIsMostInformative(t *testing.T) {
 		t.Error("the first run does not list the parameters it identifies")
 	}
 	unsure := func(levels []*MeasuredLevel) (all float64, each map[string]float64) {
-		f, err := fitTo(t.Context(), p, levels, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(fitTo(t.Context(), p, levels, o))(t)
 		each = map[string]float64{}
 		for _, k := range f.Parameters {
 			all += math.Log(k.Error)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // The time limit bounds the whole fit. Steps without time are skipped and reported.
@@ -25,14 +27,11 @@ func TestBudgetBoundsFit(t *testing.T) {
 		{time.Second, "untested structures: chunked, prefill-first, reserve; the search for parameters ended early; held out: closed 8, closed 24; recommended runs"},
 	} {
 		clock, ticks := time.Unix(0, 0), 0
-		l, err := Learn(t.Context(), nil, sets, Options{Budget: 24 * time.Second, NoAdvice: tt.tick == 0, Now: func() time.Time {
+		l := must.Get(Learn(t.Context(), nil, sets, Options{Budget: 24 * time.Second, NoAdvice: tt.tick == 0, Now: func() time.Time {
 			clock = clock.Add(tt.tick)
 			ticks++
 			return clock
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}}))(t)
 		if got := strings.Join(l.Skipped, "; "); got != tt.wants {
 			t.Errorf("a tick of %v: skipped %q, want %q", tt.tick, got, tt.wants)
 		}

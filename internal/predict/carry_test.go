@@ -5,16 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/sim/step"
 )
 
 // onMachine is a known engine whose host times are multiplied by factor.
 func onMachine(t *testing.T, factor float64) step.Profile {
 	t.Helper()
-	p, err := step.Load("vllm-8b-h200")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(step.Load("vllm-8b-h200"))(t)
 	p.Host.Noise, p.KV.PrefixCache = 0, false
 	for _, ms := range hostTimes(&p) {
 		*ms *= factor
@@ -28,23 +26,14 @@ func TestStartIsCarriedToAnotherHost(t *testing.T) {
 	const factor = 0.75
 	old, truth := onMachine(t, 1), onMachine(t, factor)
 	short := seen(t, "open", truth, Stage{Arrivals: every(50 * time.Millisecond), Source: talks{sessions: 80, turns: 1, prompt: 512, answer: 40}})
-	l, err := Learn(t.Context(), &old, []Set{{Name: "open", Levels: []*MeasuredLevel{short}}}, Options{Rounds: 3, NoAdvice: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Learn(t.Context(), &old, []Set{{Name: "open", Levels: []*MeasuredLevel{short}}}, Options{Rounds: 3, NoAdvice: true}))(t)
 	others := []*MeasuredLevel{
 		seen(t, "closed", truth, Stage{Arrivals: asap, Limit: 24, Source: talks{sessions: 96, turns: 1, prompt: 512, answer: 40}}),
 		seen(t, "short prompts", truth, Stage{Arrivals: every(20 * time.Millisecond), Source: talks{sessions: 150, turns: 1, prompt: 100, answer: 60}}),
 		seen(t, "burst", truth, Stage{Arrivals: asap, Source: talks{sessions: 48, turns: 1, prompt: 200, answer: 30}}),
 	}
-	before, err := Compare(t.Context(), old, others)
-	if err != nil {
-		t.Fatal(err)
-	}
-	after, err := Compare(t.Context(), l.Profile, others)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(Compare(t.Context(), old, others))(t)
+	after := must.Get(Compare(t.Context(), l.Profile, others))(t)
 	for _, f := range []int{TTFT, TPOT, Throughput} {
 		b, _ := MeanError(before, f)
 		a, _ := MeanError(after, f)

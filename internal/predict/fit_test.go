@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/sim/step"
@@ -17,15 +18,10 @@ import (
 // seen returns a level as measured on an engine.
 func seen(t *testing.T, name string, p step.Profile, s Stage) *MeasuredLevel {
 	t.Helper()
-	server, err := step.NewServer(p, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(step.NewServer(p, 1))(t)
 	s.Server = server
 	var all kept
-	if err := Run(t.Context(), s, &all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Run(t.Context(), s, &all))
 	level := outcome.Level{
 		Setting: outcome.Setting{Concurrency: s.Limit, Prompts: len(all)}, Summary: metric.Summary{},
 		Records: func() iter.Seq2[*tacho.Record, error] {
@@ -38,10 +34,7 @@ func seen(t *testing.T, name string, p step.Profile, s Stage) *MeasuredLevel {
 			}
 		},
 	}
-	out, err := readLevel(name, &level)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(readLevel(name, &level))(t)
 	return out
 }
 
@@ -60,10 +53,7 @@ func TestFitFindsKnownEngine(t *testing.T) {
 	for i := range at {
 		at[i] += math.Log(1.5)
 	}
-	fit, err := fitTo(t.Context(), withValues(start, ks, at), levels, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fit := must.Get(fitTo(t.Context(), withValues(start, ks, at), levels, Options{}))(t)
 	for _, k := range fit.Parameters {
 		if truth := *ks[parameterNamed(t, ks, k.Name)].at(&p); k.Identified && k.Error < 0.05 && math.Abs(k.Value/truth-1) > 0.1 {
 			t.Errorf("%s: %.4g (+- %.0f %%), it is %.4g", k.Name, k.Value, 100*k.Error, truth)
@@ -76,10 +66,7 @@ func TestFitFindsKnownEngine(t *testing.T) {
 		t.Errorf("write: %v", err)
 	}
 	open := seen(t, "open", p, Stage{Arrivals: every(60 * time.Millisecond), Source: talks{sessions: 200, turns: 1, prompt: 600, answer: 60}})
-	got, err := Compare(t.Context(), fit.Profile, []*MeasuredLevel{open})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(Compare(t.Context(), fit.Profile, []*MeasuredLevel{open}))(t)
 	off := got[0].Predicted.RelativeError(got[0].Measured)
 	for _, f := range []int{TTFT, TPOT, E2EL} {
 		if math.Abs(off[f]) > 0.05 {

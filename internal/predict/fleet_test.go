@@ -5,15 +5,13 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/route"
 )
 
 func fleetOf(t testing.TB, n int, policy route.Policy) *Fleet {
 	t.Helper()
-	fleet, err := NewFleet(FleetPlan{Profile: benchProfile(t), Replicas: n, Policy: policy, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fleet := must.Get(NewFleet(FleetPlan{Profile: benchProfile(t), Replicas: n, Policy: policy, Seed: 1}))(t)
 	return fleet
 }
 
@@ -74,16 +72,11 @@ func TestRouters(t *testing.T) {
 // BenchmarkFleet runs a million requests of 128 tokens on 64 replicas.
 func BenchmarkFleet(b *testing.B) {
 	for range b.N {
-		least, err := route.Find("least-loaded")
-		if err != nil {
-			b.Fatal(err)
-		}
+		least := must.Get(route.Find("least-loaded"))(b)
 		fleet := fleetOf(b, 64, least)
 		var n counter
 		source := short{talks{sessions: 1_000_000, turns: 1, answer: 128}}
-		if err := Run(b.Context(), Stage{Arrivals: every(time.Millisecond), Source: source, Server: fleet}, &n); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, Run(b.Context(), Stage{Arrivals: every(time.Millisecond), Source: source, Server: fleet}, &n))
 		b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "requests/s")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/sim/step"
 )
 
@@ -65,15 +66,9 @@ func TestLearnFindsAnEngine(t *testing.T) {
 			}
 			set.Levels = append(set.Levels, measure("open", Stage{Arrivals: every(90 * time.Millisecond)}, talks{sessions: 100, turns: 1, prompt: 900, answer: 60}))
 			set.Levels = append(set.Levels, measure("long", Stage{Arrivals: asap, Limit: 24}, talks{sessions: 24, turns: 1, prompt: 3000, answer: 30}))
-			l, err := Learn(t.Context(), nil, []Set{set}, Options{NoHoldOut: true, NoAdvice: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(Learn(t.Context(), nil, []Set{set}, Options{NoHoldOut: true, NoAdvice: true}))(t)
 			isFound(t, &p, &l.Profile)
-			got, err := Compare(t.Context(), l.Profile, []*MeasuredLevel{measure("other", Stage{Arrivals: every(50 * time.Millisecond)}, talks{sessions: 150, turns: 1, prompt: 400, answer: 100})})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(Compare(t.Context(), l.Profile, []*MeasuredLevel{measure("other", Stage{Arrivals: every(50 * time.Millisecond)}, talks{sessions: 150, turns: 1, prompt: 400, answer: 100})}))(t)
 			off := got[0].Predicted.RelativeError(got[0].Measured)
 			for _, f := range []int{TTFT, TPOT, ITL, E2EL, Throughput} {
 				if math.Abs(off[f]) > 0.03 {

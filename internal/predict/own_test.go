@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/sim/step"
 )
 
@@ -119,10 +120,7 @@ func TestStandardErrorsCoverTheTruth(t *testing.T) {
 	}
 	start, sigmas := readOff(generic(), levels)
 	start.KV.PrefixCache = false
-	fit, err := fitTo(t.Context(), start, levels, Options{Rounds: 4, StandardErrors: sigmas})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fit := must.Get(fitTo(t.Context(), start, levels, Options{Rounds: 4, StandardErrors: sigmas}))(t)
 	if share := covered(t, &p, fit); share < 0.95 {
 		t.Errorf("%.0f %% of the numbers are within 1.96 standard errors", 100*share)
 	}
@@ -148,10 +146,7 @@ func TestStandardErrorsOfWholeRuns(t *testing.T) {
 		t.Skip("make test-ranges")
 	}
 	p := changed(t)
-	l, err := Learn(t.Context(), nil, ownRuns(t, p), Options{NoHoldOut: true, NoAdvice: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(Learn(t.Context(), nil, ownRuns(t, p), Options{NoHoldOut: true, NoAdvice: true}))(t)
 	if share := covered(t, &p, &l.Fit); share < 0.9 {
 		t.Errorf("%.0f %% of the numbers are within 1.96 standard errors", 100*share)
 	}

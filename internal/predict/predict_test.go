@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/sim/step"
 )
 
@@ -54,10 +55,7 @@ func asap(yield func(uint64, time.Duration) bool) {
 
 func server(t *testing.T) Server {
 	t.Helper()
-	s, err := step.NewServer(profile(t), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(step.NewServer(profile(t), 1))(t)
 	return s
 }
 
@@ -68,10 +66,7 @@ func (c *counter) Close() error            { return nil }
 
 func benchProfile(t testing.TB) step.Profile {
 	t.Helper()
-	p, err := step.Load("vllm-8b-h100")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(step.Load("vllm-8b-h100"))(t)
 	p.Cost.Noise = 0
 	return p
 }
@@ -84,9 +79,7 @@ func records(t *testing.T, s Stage) kept {
 	if s.Server == nil {
 		s.Server = server(t)
 	}
-	if err := Run(t.Context(), s, &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Run(t.Context(), s, &out))
 	return out
 }
 
@@ -101,9 +94,7 @@ func TestOpenLoop(t *testing.T) {
 		}})
 	}
 	want, _, err := step.Simulate(profile(t), 1, arrivals)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if len(got) != len(want) {
 		t.Fatalf("%d records of %d requests", len(got), len(want))
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/sim/step"
 )
 
@@ -14,23 +15,16 @@ import (
 // loops with known time per output token.
 func h100(t *testing.T) (levels []*MeasuredLevel) {
 	t.Helper()
-	f, err := os.Open("testdata/llama-8b-h100.csv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open("testdata/llama-8b-h100.csv"))(t)
 	defer f.Close()
 	r := csv.NewReader(f)
 	r.Comment = '#'
 	rows, err := r.ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, row := range rows[1:] {
 		var x [4]float64
 		for i := range x {
-			if x[i], err = strconv.ParseFloat(row[i], 64); err != nil {
-				t.Fatal(err)
-			}
+			x[i] = must.Get(strconv.ParseFloat(row[i], 64))(t)
 		}
 		s := &MeasuredLevel{Name: row[0] + " at once, " + row[1] + " in, " + row[2] + " out", Limit: int(x[0]), report: true, distinct: x[0]}
 		for range 3 * s.Limit {
@@ -44,14 +38,8 @@ func h100(t *testing.T) (levels []*MeasuredLevel) {
 
 // The default profile reproduces the times per output token of its source rows.
 func TestProfileOfTheH100(t *testing.T) {
-	p, err := step.Load("vllm-8b-h100")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := Compare(t.Context(), p, h100(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(step.Load("vllm-8b-h100"))(t)
+	got := must.Get(Compare(t.Context(), p, h100(t)))(t)
 	off, _ := MeanError(got, TPOT)
 	t.Logf("TPOT is off by %.1f %% on average", 100*off)
 	if len(got) != 42 || off > 0.03 || math.IsNaN(off) {

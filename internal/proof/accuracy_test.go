@@ -7,6 +7,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/engine"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/stat"
 )
 
@@ -79,10 +80,7 @@ func observe(b *testing.B, clock string, busy int) *Seen {
 	addr := srv.line()
 	stop := starve(busy)
 	defer stop()
-	s, err := Measure(b.Context(), "http://"+addr, Load{Requests: 2000, Rate: 1000, Burstiness: math.Inf(1), Tokens: 100, Clock: clock})
-	if err != nil {
-		b.Fatal(err)
-	}
+	s := must.Get(Measure(b.Context(), "http://"+addr, Load{Requests: 2000, Rate: 1000, Burstiness: math.Inf(1), Tokens: 100, Clock: clock}))(b)
 	srv.stop()
 	if s.Missing > 0 {
 		b.Fatalf("%d tokens are missing; %s", s.Missing, s.Example)

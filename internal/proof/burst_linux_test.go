@@ -13,6 +13,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/engine"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/pace"
 	"github.com/tacho-bench/tacho/stat"
 )
@@ -28,9 +29,7 @@ func BenchmarkBurst(b *testing.B) {
 			for kind := range bursts {
 				c := start(b, "burst", kind, addr, strconv.Itoa(requests))
 				var s, took float64
-				if _, err := fmt.Sscan(c.line(), &s, &took); err != nil {
-					b.Fatal(err)
-				}
+				must.Get(fmt.Sscan(c.line(), &s, &took))(b)
 				c.stop()
 				cpu[kind], wall[kind] = append(cpu[kind], 1e6*s/requests), append(wall[kind], 1e3*took)
 			}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/sim"
 )
 
@@ -83,18 +84,10 @@ func start(b testing.TB, role string, args ...string) *child {
 	c := &child{b: b, cmd: exec.Command(os.Args[0])}
 	c.cmd.Env = append(os.Environ(), roleVar+"="+role+" "+strings.Join(args, " "))
 	c.cmd.Stderr = os.Stderr
-	var err error
-	if c.stdin, err = c.cmd.StdinPipe(); err != nil {
-		b.Fatal(err)
-	}
-	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
+	c.stdin = must.Get(c.cmd.StdinPipe())(b)
+	out := must.Get(c.cmd.StdoutPipe())(b)
 	c.out = bufio.NewReader(out)
-	if err := c.cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, c.cmd.Start())
 	b.Cleanup(c.stop)
 	return c
 }

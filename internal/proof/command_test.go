@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/sim"
 	"github.com/tacho-bench/tacho/stat"
 	"github.com/tacho-bench/tacho/store"
@@ -62,9 +63,7 @@ func command(b testing.TB, urls []string, flags ...string) used {
 func commandWith(b testing.TB, start func(*exec.Cmd) error, urls []string, flags ...string) used {
 	b.Helper()
 	binary, err := built()
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	dir := b.TempDir()
 	words := append([]string{
 		"bench", "--backend", "vllm", "--model", "sim", "--random-input-len", "4", "--skip-tokenizer-init", "--metrics-url", "none", "--runs-dir", dir,
@@ -76,9 +75,7 @@ func commandWith(b testing.TB, start func(*exec.Cmd) error, urls []string, flags
 	cmd.Dir = dir
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := start(cmd); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, start(cmd))
 	over := make(chan struct{})
 	most := peak(cmd.Process.Pid, over)
 	err = cmd.Wait()
@@ -88,14 +85,9 @@ func commandWith(b testing.TB, start func(*exec.Cmd) error, urls []string, flags
 	if len(kept) != 1 {
 		b.Fatalf("%v: %d runs were kept\n%s", err, len(kept), &out)
 	}
-	r, err := store.Open(filepath.Dir(kept[0]))
-	if err != nil {
-		b.Fatal(err)
-	}
+	r := must.Get(store.Open(filepath.Dir(kept[0])))(b)
 	for rec, err := range r.Records() {
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 		u.records = append(u.records, *rec)
 	}
 	return u
@@ -283,10 +275,7 @@ func against(b testing.TB, recs []tacho.Record, urls []string, l Load) *Seen {
 	b.Helper()
 	all := map[string]sim.Truth{}
 	for _, url := range urls {
-		truth, err := readTruths(b.Context(), nil, url)
-		if err != nil {
-			b.Fatal(err)
-		}
+		truth := must.Get(readTruths(b.Context(), nil, url))(b)
 		maps.Copy(all, truth)
 	}
 	return compare(recs, all, l)

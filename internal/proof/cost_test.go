@@ -20,6 +20,7 @@ import (
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/backend"
 	"github.com/tacho-bench/tacho/engine"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/pace"
 	"github.com/tacho-bench/tacho/transport"
 )
@@ -176,9 +177,7 @@ func requestBody(tokens int) string {
 func measure(b *testing.B, kind string, l load, after time.Duration) (cpuMicros, kib float64) {
 	b.Helper()
 	c := start(b, "client", kind, l.addr, strconv.Itoa(l.streams), strconv.Itoa(l.tokens), l.within.String(), after.String())
-	if _, err := fmt.Sscan(c.line(), &cpuMicros, &kib); err != nil {
-		b.Fatal(err)
-	}
+	must.Get(fmt.Sscan(c.line(), &cpuMicros, &kib))(b)
 	c.stop()
 	return cpuMicros, kib
 }

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // disturbed are runs with an external disturbance: a periodically stopped
@@ -140,15 +142,11 @@ func (c *trial) throttle(t *testing.T, pid int) {
 		dir = filepath.Join("/sys/fs/cgroup", filepath.Base(dir))
 		files = map[string]string{"cpu.max": strconv.FormatInt(c.quota.Microseconds(), 10) + " 100000", "cgroup.procs": strconv.Itoa(pid)}
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o755))
 	t.Cleanup(func() { _ = os.Remove(dir) }) // reused by the next run
 	for _, name := range []string{"cpu.cfs_period_us", "cpu.cfs_quota_us", "cpu.max", "cgroup.procs"} {
 		if text, ok := files[name]; ok {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 		}
 	}
 }
@@ -193,16 +191,12 @@ location / { proxy_pass http://%[3]s; %[4]s } } }
 		conf = strings.ReplaceAll(conf, fmt.Sprintf("ssl_certificate %[1]s/cert.pem; ssl_certificate_key %[1]s/key.pem; ", dir), "")
 	}
 	file := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(conf), 0o600))
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, binary, "-p", dir, "-c", file)
 	cmd.SysProcAttr = &unix.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) } // includes the workers
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() { cancel(); _ = cmd.Wait() }) // killed
 	for {
 		if conn, err := net.Dial("tcp", address); err == nil {
@@ -219,10 +213,7 @@ location / { proxy_pass http://%[3]s; %[4]s } } }
 // freeAddress returns an unused address.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer func() { _ = l.Close() }() // free for nginx
 	return l.Addr().String()
 }
@@ -230,18 +221,10 @@ func freeAddress(t *testing.T) string {
 // writePair writes a certificate and its key.
 func writePair(t *testing.T, dir string) {
 	t.Helper()
-	config, err := selfSigned()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(selfSigned())(t)
 	pair := config.Certificates[0]
-	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(x509.MarshalPKCS8PrivateKey(pair.PrivateKey))(t)
 	for name, block := range map[string]*pem.Block{"cert.pem": {Type: "CERTIFICATE", Bytes: pair.Certificate[0]}, "key.pem": {Type: "PRIVATE KEY", Bytes: key}} {
-		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/backend"
 	"github.com/tacho-bench/tacho/engine"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/pace"
 	"github.com/tacho-bench/tacho/sim"
@@ -58,18 +59,13 @@ func BenchmarkEngine(b *testing.B) {
 func clocksDiffer(b *testing.B, profile string, n, output int) (worst float64) {
 	b.Helper()
 	engine.Tune()
-	p, err := step.Load(profile)
-	if err != nil {
-		b.Fatal(err)
-	}
+	p := must.Get(step.Load(profile))(b)
 	var arrivals []step.Arrival
 	for i := range n {
 		arrivals = append(arrivals, step.Arrival{Request: step.Request{ID: uint64(i), Prompt: 4, MaxNew: output, IgnoreEOS: true}})
 	}
 	traces, _, err := step.Simulate(p, 1, arrivals)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, err)
 	var virtual, wall metric.Accumulator
 	for _, t := range traces {
 		rec := &tacho.Record{Output: output, Timeline: tacho.NewTimeline(0)}
@@ -119,29 +115,15 @@ func (p prompts) Session(i uint64) (tacho.Session, error) {
 // drive runs a stage of requests with the given protocol.
 func drive(b testing.TB, kind, model string, source tacho.Source, addr string, p tacho.Pacer, spares int) records {
 	b.Helper()
-	tc, err := transport.New(transport.Options{BaseURL: "http://" + addr})
-	if err != nil {
-		b.Fatal(err)
-	}
+	tc := must.Get(transport.New(transport.Options{BaseURL: "http://" + addr}))(b)
 	defer tc.Close()
-	k, err := backend.Find(kind)
-	if err != nil {
-		b.Fatal(err)
-	}
-	be, err := k.New(backend.Options{Client: tc, Model: model})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := tc.Warm(b.Context(), spares, 0); err != nil {
-		b.Fatal(err)
-	}
+	k := must.Get(backend.Find(kind))(b)
+	be := must.Get(k.New(backend.Options{Client: tc, Model: model}))(b)
+	must.Do(b, tc.Warm(b.Context(), spares, 0))
 	var recs records
-	err = engine.Run(b.Context(), engine.Stage{
+	must.Do(b, engine.Run(b.Context(), engine.Stage{
 		Arrivals: pace.Stripe(p.Arrivals(), 0, 1), Source: source, Backend: be, Precise: true,
-	}, &recs)
-	if err != nil {
-		b.Fatal(err)
-	}
+	}, &recs))
 	for _, r := range recs {
 		if !r.OK() {
 			b.Fatalf("request %s: %v", r.ID, r.Failure)

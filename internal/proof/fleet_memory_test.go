@@ -15,6 +15,7 @@ import (
 	"github.com/tacho-bench/tacho/backend"
 	"github.com/tacho-bench/tacho/engine"
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/predict"
 	"github.com/tacho-bench/tacho/internal/route"
 	"github.com/tacho-bench/tacho/pace"
@@ -82,37 +83,23 @@ func overHTTP(t *testing.T, p step.Profile, n int, policy route.Policy, l load) 
 		var all []tacho.Backend
 		var names []string
 		for i := range n {
-			server, err := sim.New(sim.Options{Profile: &p, Seed: fleetSeed + uint64(i), Adapters: adapters})
-			if err != nil {
-				t.Fatal(err)
-			}
+			server := must.Get(sim.New(sim.Options{Profile: &p, Seed: fleetSeed + uint64(i), Adapters: adapters}))(t)
 			network := memnet.Listen()
 			serving := &http.Server{Handler: server}
 			served := make(chan struct{})
 			go func() { defer close(served); _ = serving.Serve(network) }()
-			client, err := transport.New(transport.Options{BaseURL: "http://127.0.0.1:8000", Dial: network.Dial})
-			if err != nil {
-				t.Fatal(err)
-			}
+			client := must.Get(transport.New(transport.Options{BaseURL: "http://127.0.0.1:8000", Dial: network.Dial}))(t)
 			t.Cleanup(func() {
 				client.Close()
 				_ = server.Close()
 				_ = serving.Close()
 				<-served
 			})
-			one, err := kind.New(backend.Options{Client: client, Model: p.Model})
-			if err != nil {
-				t.Fatal(err)
-			}
+			one := must.Get(kind.New(backend.Options{Client: client, Model: p.Model}))(t)
 			all, names = append(all, one), append(names, fmt.Sprint(i))
 		}
-		spread, err := backend.Spread(all, names, policy, fleetSeed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := engine.Run(t.Context(), engine.Stage{Arrivals: l.arrivals(), Source: l, Backend: spread}, out); err != nil {
-			t.Fatal(err)
-		}
+		spread := must.Get(backend.Spread(all, names, policy, fleetSeed))(t)
+		must.Do(t, engine.Run(t.Context(), engine.Stage{Arrivals: l.arrivals(), Source: l, Backend: spread}, out))
 	})
 	return out.all
 }
@@ -120,18 +107,13 @@ func overHTTP(t *testing.T, p step.Profile, n int, policy route.Policy, l load) 
 // computed predicts the same load.
 func computed(t *testing.T, p step.Profile, n int, policy route.Policy, l load) []*tacho.Record {
 	t.Helper()
-	fleet, err := predict.NewFleet(predict.FleetPlan{Profile: p, Replicas: n, Policy: policy, Seed: fleetSeed, RouteSeed: fleetSeed})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fleet := must.Get(predict.NewFleet(predict.FleetPlan{Profile: p, Replicas: n, Policy: policy, Seed: fleetSeed, RouteSeed: fleetSeed}))(t)
 	out := &kept{}
 	stage := predict.Stage{Arrivals: l.arrivals(), Source: l, Server: fleet, ByPrefix: policy.ByPrefix}
 	if p.KV.PrefixCache {
 		stage.BlockTokens = p.KV.BlockTokens
 	}
-	if err := predict.Run(t.Context(), stage, out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, predict.Run(t.Context(), stage, out))
 	return out.all
 }
 
@@ -170,18 +152,12 @@ func figuresOfRecords(t *testing.T, records []*tacho.Record) map[string]float64 
 // and time is virtual, so differences are small. `make test-fleet` does the
 // same with processes on loopback.
 func TestFleetInMemory(t *testing.T) {
-	p, err := step.Load("vllm-8b-h100")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(step.Load("vllm-8b-h100"))(t)
 	prefixes := load{requests: 80, prompt: 512, shared: 256, families: 16, answer: 32, perSecond: 60}
 	for _, policy := range route.Policies {
 		t.Run(policy.Name, func(t *testing.T) { holdAgainst(t, p, 4, policy, prefixes) })
 	}
-	least, err := route.Find("least-loaded")
-	if err != nil {
-		t.Fatal(err)
-	}
+	least := must.Get(route.Find("least-loaded"))(t)
 	for name, tt := range map[string]struct {
 		change func(*step.Profile)
 		load   load

@@ -14,6 +14,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // TestRealFleetAgainstHTTP compares predictions for four replicas behind each
@@ -25,10 +27,7 @@ func TestRealFleetAgainstHTTP(t *testing.T) {
 		t.Skip("make test-fleet runs it")
 	}
 	dir := t.TempDir()
-	tool, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tool := must.Get(built())(t)
 	load := []string{
 		"--seed", "7", "--num-prompts", requests, "--request-rate", "40", "--dataset-name", "prefix_repetition", "--prefix-repetition-prefix-len", "256",
 		"--prefix-repetition-suffix-len", "256", "--prefix-repetition-num-prefixes", "16", "--prefix-repetition-output-len", "64", "--percentile-metrics", "ttft,tpot,e2el",
@@ -67,17 +66,9 @@ func TestRealFleetAgainstHTTP(t *testing.T) {
 func startEngine(t *testing.T, tool string, i int) string {
 	t.Helper()
 	cmd := exec.Command(tool, "sim", "--child", "--host", "127.0.0.1", "--port", "0", "--profile", "vllm-8b-h100", "--seed", fmt.Sprint(7+i))
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stdin := must.Get(cmd.StdinPipe())(t)
+	stdout := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = stdin.Close() // makes the server exit
 		_ = cmd.Wait()
@@ -100,14 +91,9 @@ func figuresOf(t *testing.T, tool string, args []string, runs string) map[string
 	if err != nil || len(kept) != 1 {
 		t.Fatalf("%v in %s: %v", kept, runs, err)
 	}
-	text, err := exec.Command(tool, "report", kept[0], "--format", "jsonl").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(exec.Command(tool, "report", kept[0], "--format", "jsonl").Output())(t)
 	var row map[string]any
-	if err := json.Unmarshal(text, &row); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &row))
 	out := map[string]float64{}
 	for _, name := range []string{"mean_ttft_ms", "p99_ttft_ms", "mean_tpot_ms", "p99_tpot_ms", "mean_e2el_ms", "p99_e2el_ms", "request_throughput"} {
 		if v, ok := row[name].(float64); ok {

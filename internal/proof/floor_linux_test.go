@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // floorClient is the minimal client that still gets every byte and its
@@ -138,14 +139,9 @@ func listen(b *testing.B, url string, streams, tokens int) *Seen {
 	file := b.TempDir() + "/heard"
 	c := start(b, "listener", url[len("http://"):], strconv.Itoa(streams), strconv.Itoa(tokens), file)
 	c.line()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		b.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(b)
 	var all []received
-	if err := json.Unmarshal(text, &all); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, json.Unmarshal(text, &all))
 	recs := make(records, len(all))
 	for i, h := range all {
 		recs[i] = tacho.Record{ID: h.ID, Timeline: tacho.NewTimeline(time.Duration(h.Sent))}

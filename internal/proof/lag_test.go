@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/engine"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/sim"
 	"github.com/tacho-bench/tacho/stat"
 )
@@ -19,10 +20,7 @@ func BenchmarkLag(b *testing.B) {
 	for b.Loop() {
 		const rate, seconds = 2000, 60
 		engine.Tune()
-		seen, err := Measure(b.Context(), "http://"+start(b, "server", "20ms", "10ms").line(), Load{Requests: rate * seconds, Rate: rate, Burstiness: 1, Tokens: 2})
-		if err != nil {
-			b.Fatal(err)
-		}
+		seen := must.Get(Measure(b.Context(), "http://"+start(b, "server", "20ms", "10ms").line(), Load{Requests: rate * seconds, Rate: rate, Burstiness: 1, Tokens: 2}))(b)
 		if seen.Missing > 0 {
 			b.Fatalf("%d tokens are missing; %s", seen.Missing, seen.Example)
 		}
@@ -50,10 +48,7 @@ var processes = []Load{
 func arrivals(t testing.TB, l Load) *Seen {
 	t.Helper()
 	srv := start(t, "server", "1ms", "1ms")
-	seen, err := Measure(t.Context(), "http://"+srv.line(), l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	seen := must.Get(Measure(t.Context(), "http://"+srv.line(), l))(t)
 	srv.stop()
 	if len(seen.Arrivals) != l.Requests {
 		t.Fatalf("the server saw %d requests of %d; %s", len(seen.Arrivals), l.Requests, seen.Example)

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"strconv"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // BenchmarkCommandPeer compares the CPU time per request with vllm-bench, the
@@ -17,10 +19,7 @@ func BenchmarkCommandPeer(b *testing.B) {
 	if peer == "" || tokenizer == "" {
 		b.Skip("there is no PEER with a PEER_TOKENIZER")
 	}
-	ours, err := built()
-	if err != nil {
-		b.Fatal(err)
-	}
+	ours := must.Get(built())(b)
 	const rate, seconds, turns = 500, 15, 3
 	for b.Loop() {
 		for _, shape := range []struct{ input, output int }{{4, 2}, {4, 8}, {128, 16}, {1024, 2}} {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/pace"
 	"github.com/tacho-bench/tacho/sim"
@@ -181,14 +182,8 @@ func asIs(l net.Listener) net.Listener { return l }
 func serveInMemory(t *testing.T, o sim.Options, listen func(net.Listener) net.Listener) (network *memnet.Network, url string) {
 	t.Helper()
 	network = new(memnet.Network)
-	l, err := network.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := sim.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(network.Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
+	s := must.Get(sim.New(o))(t)
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(listen(l)) }()
 	t.Cleanup(func() {
@@ -203,10 +198,7 @@ func serveInMemory(t *testing.T, o sim.Options, listen func(net.Listener) net.Li
 func inMemory(t *testing.T, o sim.Options, listen func(net.Listener) net.Listener, l Load) *Seen {
 	t.Helper()
 	network, url := serveInMemory(t, o, listen)
-	seen, err := measureOver(t.Context(), network.Dial, url, l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	seen := must.Get(measureOver(t.Context(), network.Dial, url, l))(t)
 	return seen
 }
 
@@ -225,10 +217,7 @@ var (
 func TestLieIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network, url := serveInMemory(t, liesAfter, func(l net.Listener) net.Listener { return liar{l, lie} })
-		r, err := runOver(t.Context(), network.Dial, url, liedTo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(runOver(t.Context(), network.Dial, url, liedTo))(t)
 		checkLie(t, r)
 		for _, c := range r.Checks {
 			if strings.Contains(c.Name, "_error_") && *c.Value != micros(lie) {

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/recordjson"
 	"github.com/tacho-bench/tacho/internal/route"
 	"github.com/tacho-bench/tacho/sim/step"
@@ -52,16 +53,10 @@ func TestResultsStay(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			q := p
 			tt.change(&q)
-			policy, err := route.Find(tt.router)
-			if err != nil {
-				t.Fatal(err)
-			}
+			policy := must.Get(route.Find(tt.router))(t)
 			sum := sha256.New()
 			for _, r := range computed(t, q, tt.n, policy, tt.load) {
-				line, err := recordjson.Encode(r)
-				if err != nil {
-					t.Fatal(err)
-				}
+				line := must.Get(recordjson.Encode(r))(t)
 				_, _ = sum.Write(append(line, '\n'))
 			}
 			if got := fmt.Sprintf("%x", sum.Sum(nil)[:8]); got != tt.want {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/token"
 )
 
@@ -22,10 +23,7 @@ func prose(b *testing.B) string {
 	var text strings.Builder
 	for text.Len() < 1<<20 {
 		for _, path := range paths {
-			page, err := os.ReadFile(path)
-			if err != nil {
-				b.Fatal(err)
-			}
+			page := must.Get(os.ReadFile(path))(b)
 			text.Write(page)
 		}
 	}
@@ -38,10 +36,7 @@ func BenchmarkTokens(b *testing.B) {
 	text := prose(b)
 	for b.Loop() {
 		began := cpuSeconds()
-		tok, err := token.Builtin("o200k_base")
-		if err != nil {
-			b.Fatal(err)
-		}
+		tok := must.Get(token.Builtin("o200k_base"))(b)
 		b.Logf("o200k_base is loaded in %.0f ms of processor time", 1000*(cpuSeconds()-began))
 		var most, cpu [2]float64 // MB/s of wall-clock time, CPU seconds per MB
 		for range 5 {            // alternating, so that changes in the machine's load affect both

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/predict"
 	"github.com/tacho-bench/tacho/internal/route"
 	"github.com/tacho-bench/tacho/sim/step"
@@ -15,10 +16,7 @@ import (
 // A computed run does not generate unused token ids, and the results are the
 // same as with them.
 func TestUnreadIDsChangeNothing(t *testing.T) {
-	p, err := step.Load("vllm-8b-h100")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(step.Load("vllm-8b-h100"))(t)
 	p.KV.Blocks = 900 // small, so that the cache evicts blocks
 	for _, o := range []workload.Options{
 		{Prefix: 0}, {Prefix: 100}, {Prefix: 256, Prefixes: 7}, {Prefix: 250, Prefixes: 4, Zipf: 1},
@@ -51,28 +49,14 @@ func TestUnreadIDsChangeNothing(t *testing.T) {
 // prompt tokens.
 func computedOf(t *testing.T, p step.Profile, o workload.Options) ([]*tacho.Record, *float64) {
 	t.Helper()
-	kind, err := workload.Find("random")
-	if err != nil {
-		t.Fatal(err)
-	}
-	work, err := kind.New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	least, err := route.Find("least-loaded")
-	if err != nil {
-		t.Fatal(err)
-	}
-	fleet, err := predict.NewFleet(predict.FleetPlan{Profile: p, Replicas: 3, Policy: least, Seed: fleetSeed, RouteSeed: fleetSeed})
-	if err != nil {
-		t.Fatal(err)
-	}
+	kind := must.Get(workload.Find("random"))(t)
+	work := must.Get(kind.New(t.Context(), o))(t)
+	least := must.Get(route.Find("least-loaded"))(t)
+	fleet := must.Get(predict.NewFleet(predict.FleetPlan{Profile: p, Replicas: 3, Policy: least, Seed: fleetSeed, RouteSeed: fleetSeed}))(t)
 	var sharing workload.Sharing
 	out := &kept{}
 	l := load{requests: o.Count, perSecond: 40}
 	stage := predict.Stage{Arrivals: l.arrivals(), Source: sharing.Watch(work), Server: fleet, BlockTokens: p.KV.BlockTokens}
-	if err := predict.Run(t.Context(), stage, out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, predict.Run(t.Context(), stage, out))
 	return out.all, sharing.Share()
 }

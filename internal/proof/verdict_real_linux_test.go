@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/stat"
 )
 
@@ -360,10 +361,7 @@ func (c *trial) run(t *testing.T, clock string) observation {
 		there = here
 	}
 	file := filepath.Join(t.TempDir(), "serverRecord")
-	words, err := json.Marshal(c.answerPattern)
-	if err != nil {
-		t.Fatal(err)
-	}
+	words := must.Get(json.Marshal(c.answerPattern))(t)
 	var w *child
 	onCore(here, func() { w = start(t, "witness", string(words), file) })
 	scheme, flags := "http://", append(c.flags, "--clock", clock, "--num-prompts", strconv.Itoa(c.streams), "--random-output-len", strconv.Itoa(c.tokens))
@@ -410,10 +408,7 @@ func (c *trial) run(t *testing.T, clock string) observation {
 		return err
 	}, []string{url}, flags...)
 	w.stop()
-	truth, err := readServerRecords(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	truth := must.Get(readServerRecords(file))(t)
 	o := heldAgainst(u, truth, c.uneven())
 	o.stopped, o.bursts = c.stops > 0, inBursts(truth)
 	o.idle = idleSlots(u.records, truth, c.limit)

@@ -9,29 +9,19 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // terminal opens a pseudo-terminal of 80 by 24.
 func terminal(b testing.TB) (ours, theirs *os.File) {
 	b.Helper()
-	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		b.Fatal(err)
-	}
+	ours = must.Get(os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0))(b)
 	fd := int(ours.Fd())
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		b.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}); err != nil {
-		b.Fatal(err)
-	}
-	if theirs, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
+	number := must.Get(unix.IoctlGetInt(fd, unix.TIOCGPTN))(b)
+	must.Do(b, unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}))
+	theirs = must.Get(os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0))(b)
 	return ours, theirs
 }
 

@@ -11,6 +11,8 @@ import (
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // A collector that reads OpenTelemetry's own messages gets all metrics with their units and attributes, compressed or
@@ -24,17 +26,13 @@ func TestExport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := Settings{Endpoint: "http://c", Getenv: lookup(vars)}
 			to, err := s.Collector()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			var sent metrics.MetricsData
 			to.Now = time.Now
 			to.Connect(answers(func(r *http.Request) (int, string) {
 				body := io.Reader(r.Body)
 				if r.Header.Get("Content-Encoding") == "gzip" {
-					if body, err = gzip.NewReader(body); err != nil {
-						t.Fatal(err)
-					}
+					body = must.Get(gzip.NewReader(body))(t)
 				}
 				text, err := io.ReadAll(body)
 				if err != nil || proto.Unmarshal(text, &sent) != nil || r.Header.Get("Content-Type") != "application/x-protobuf" {
@@ -42,9 +40,7 @@ func TestExport(t *testing.T) {
 				}
 				return http.StatusOK, ""
 			}))
-			if err := filledFor(t, to).pushOnce(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, filledFor(t, to).pushOnce(t.Context()))
 			units, values := map[string]string{}, map[string]uint64{}
 			for _, m := range sent.ResourceMetrics[0].ScopeMetrics[0].Metrics {
 				units[m.Name] = m.Unit

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // An authority signs certificates and writes them to files.
@@ -35,12 +36,8 @@ func newAuthority(t *testing.T) *authority {
 	}
 	_, a.key, _ = ed25519.GenerateKey(nil) // never fails
 	der, err := x509.CreateCertificate(nil, template, template, a.key.Public(), a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a.cert, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
+	a.cert = must.Get(x509.ParseCertificate(der))(t)
 	writePEM(t, a.file, "CERTIFICATE", der)
 	return a
 }
@@ -53,14 +50,8 @@ func (a *authority) sign(t *testing.T, name string) (cert, key string) {
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
-	der, err := x509.CreateCertificate(nil, template, a.cert, public, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(nil, template, a.cert, public, a.key))(t)
+	pkcs8 := must.Get(x509.MarshalPKCS8PrivateKey(private))(t)
 	dir := t.TempDir()
 	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	writePEM(t, cert, "CERTIFICATE", der)
@@ -70,18 +61,13 @@ func (a *authority) sign(t *testing.T, name string) (cert, key string) {
 
 func writePEM(t *testing.T, path, kind string, der []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
 }
 
 // collectorWithTLS serves a collector that requires certificates of clients. It sends the names in them to names.
 func collectorWithTLS(t *testing.T, servers, clients *authority, names chan<- string) *memnet.Listener {
 	t.Helper()
-	pair, err := tls.LoadX509KeyPair(servers.sign(t, "collector.example"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := must.Get(tls.LoadX509KeyPair(servers.sign(t, "collector.example")))(t)
 	pool := x509.NewCertPool()
 	pool.AddCert(clients.cert)
 	server := &http.Server{
@@ -122,10 +108,7 @@ func TestMutualTLS(t *testing.T) {
 				prefix + "ENDPOINT": "https://collector.example:4318", prefix + "CERTIFICATE": c.ca,
 				prefix + "CLIENT_CERTIFICATE": c.cert, prefix + "CLIENT_KEY": c.key, prefix + "TIMEOUT": "60000",
 			})}
-			to, err := s.Collector()
-			if err != nil {
-				t.Fatal(err)
-			}
+			to := must.Get(s.Collector())(t)
 			to.Now = time.Now
 			to.Connect(&http.Client{Transport: &http.Transport{DialContext: l.Dial}})
 			defer to.Close()

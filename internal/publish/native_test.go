@@ -15,6 +15,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/exposition"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // Prometheus' own messages accept the page, and its native buckets contain every value at the right place.
@@ -27,9 +28,7 @@ func TestNativeHistogram(t *testing.T) {
 		r := &tacho.Record{Output: 1}
 		r.Sent, r.End = time.Second, time.Second+ttft
 		r.Events = tacho.Events{{At: time.Second + ttft, Tokens: 1}}
-		if err := b.Add(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Add(r))
 	}
 	req := httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody)
 	req.Header.Set("Accept", "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,text/plain;version=0.0.4;q=0.2")
@@ -42,9 +41,7 @@ func TestNativeHistogram(t *testing.T) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		families[f.GetName()] = f
 	}
 	if v := families["tacho_requests_started_total"].GetMetric()[0].GetCounter().GetValue(); v != 3 {

@@ -11,15 +11,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // readers installs Prometheus' own client in a virtual environment below .cache, if missing.
 func readers(t *testing.T) string {
 	t.Helper()
-	dir, err := filepath.Abs(filepath.Join("../..", ".cache", "monitoring"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.Abs(filepath.Join("../..", ".cache", "monitoring")))(t)
 	python := filepath.Join(dir, "bin", "python")
 	if exec.CommandContext(t.Context(), python, "-c", "import prometheus_client").Run() == nil {
 		return python
@@ -42,9 +41,7 @@ func ask(t *testing.T, script string, input []byte) map[string]any {
 		t.Fatalf("%v\n%s\n%s", err, stderr.String(), input)
 	}
 	var got map[string]any
-	if err := json.Unmarshal(out, &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(out, &got))
 	return got
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/exposition"
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 const ms = time.Millisecond
@@ -49,14 +50,10 @@ func filledFor(t *testing.T, to *Collector) *Exporter {
 	b := New(time.Unix(1000, 0), about, to)
 	b.Name("r1")
 	b.Begin(Level{Name: "rate 1", Now: func() Counts { return Counts{Started: 1, Finished: 1, OutputTokens: 3} }})
-	if err := b.Add(answered(50*ms, 60*ms, 90*ms)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, b.Add(answered(50*ms, 60*ms, 90*ms)))
 	b.Begin(Level{Name: "rate 2", Now: func() Counts { return Counts{Started: 5, Finished: 2, OutputTokens: 40} }})
 	for _, r := range []*tacho.Record{answered(20 * ms), {Timeline: tacho.Timeline{Sent: time.Second, End: 4 * time.Second}, Failure: &tacho.Failure{Cause: tacho.Timeout}}} {
-		if err := b.Add(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Add(r))
 	}
 	return b
 }
@@ -70,10 +67,7 @@ func get(t *testing.T, b *Exporter, path, accept string) (code int, kind, page s
 	b.ServeHTTP(w, req)
 	resp := w.Result()
 	defer func() { _ = resp.Body.Close() }() // in memory
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := must.Get(io.ReadAll(resp.Body))(t)
 	return resp.StatusCode, resp.Header.Get("Content-Type"), string(body)
 }
 
@@ -213,10 +207,7 @@ func TestPush(t *testing.T) {
 		})
 		var troubles []error
 		settings := Settings{Endpoint: "http://127.0.0.1:4318", Headers: []string{"api-key=k"}}
-		to, err := settings.Collector()
-		if err != nil {
-			t.Fatal(err)
-		}
+		to := must.Get(settings.Collector())(t)
 		to.Now = time.Now
 		to.Connect(&http.Client{Transport: collector})
 		stop := filledFor(t, to).Push(t.Context(), func(err error) { troubles = append(troubles, err) })
@@ -233,9 +224,7 @@ func TestPush(t *testing.T) {
 			t.Errorf("%d bodies, troubles %v", len(bodies), troubles)
 		}
 		var sent metrics.MetricsData
-		if err := proto.Unmarshal([]byte(bodies[0]), &sent); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, proto.Unmarshal([]byte(bodies[0]), &sent))
 		about := map[string]string{}
 		for _, a := range sent.ResourceMetrics[0].Resource.Attributes {
 			about[a.Key] = a.Value.GetStringValue()

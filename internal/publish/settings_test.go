@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 func lookup(vars map[string]string) func(string) string {
@@ -33,10 +35,7 @@ func TestStandardVariables(t *testing.T) {
 		"the only protocol": {"", map[string]string{all: "http://c", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}, "http://c/v1/metrics"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			to, err := (&Settings{Endpoint: c.flag, Getenv: lookup(c.vars)}).Collector()
-			if err != nil {
-				t.Fatal(err)
-			}
+			to := must.Get((&Settings{Endpoint: c.flag, Getenv: lookup(c.vars)}).Collector())(t)
 			got := ""
 			if to != nil {
 				got = to.URL
@@ -66,10 +65,7 @@ func TestMoreVariables(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_METRICS_TIMEOUT": "1500", "OTEL_EXPORTER_OTLP_COMPRESSION": "gzip", "OTEL_METRIC_EXPORT_INTERVAL": "2000",
 		"OTEL_SERVICE_NAME": "load", "OTEL_RESOURCE_ATTRIBUTES": "service.name=other,team=a%20b",
 	})}
-	to, err := s.Collector()
-	if err != nil {
-		t.Fatal(err)
-	}
+	to := must.Get(s.Collector())(t)
 	if to.Headers.Get("X-Key") != "flag" || to.Headers.Get("Authorization") != "Bearer k" || to.timeout != 1500*time.Millisecond || !to.gzip || to.Every != 2*time.Second {
 		t.Errorf("%+v", to)
 	}
@@ -113,9 +109,7 @@ func TestRedirects(t *testing.T) {
 	for location, want := range map[string]int{"http://other/v1/metrics": 1, "https://c/v1/metrics": 1, "http://c:81/v1/metrics": 1, "http://c/moved": 2} {
 		s := Settings{Endpoint: "http://c", Headers: []string{"x-key=hush"}}
 		to, err := s.Collector()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		var asked []string
 		to.Now = time.Now
 		to.Connect(answers(func(r *http.Request) (int, string) {

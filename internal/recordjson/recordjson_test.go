@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/recordjson"
 )
 
@@ -36,10 +37,7 @@ func TestEventsRoundTrip(t *testing.T) {
 			want[i].Kind = tacho.TokenKind(rng.IntN(3))
 			want[i].Slack = tacho.Slack(rng.IntN(4) / 3 * rng.IntN(256))
 		}
-		b, err := json.Marshal(want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(json.Marshal(want))(t)
 		var got recordjson.Events
 		if err := json.Unmarshal(b, &got); err != nil {
 			t.Fatalf("%s: %v", b, err)
@@ -171,19 +169,14 @@ func byReference(line []byte) (tacho.Record, error) {
 func TestRecordByHand(t *testing.T) {
 	for _, events := range []tacho.Events{nil, {{At: 5}}, {{At: 100, ReadLag: -3}, {At: 150, Kind: tacho.Reasoning}, {At: 175, Slack: 7}}} {
 		r := hostileRecord(events)
-		want, err := json.Marshal(reference(r))
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(json.Marshal(reference(r)))(t)
 		line, err := recordjson.Encode(r)
 		if err != nil || string(line) != string(want) {
 			t.Errorf("wrote %s, %v\nwant  %s", line, err, want)
 		}
 		var byHand tacho.Record
 		byJSON, failed := byReference(line)
-		if err := errors.Join(recordjson.Decode(line, &byHand), failed); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(recordjson.Decode(line, &byHand), failed))
 		if d := cmp.Diff(byJSON, byHand); d != "" || len(byHand.Events) != len(events) {
 			t.Errorf("-by json +by hand\n%s", d)
 		}

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // canary contains characters changed by every kind of escaping.
@@ -120,14 +122,9 @@ func TestSweepJSON(t *testing.T) {
 	s.Add("nfoo-12")
 	s.Add(canary)
 	in := map[string]any{"n": 123456789012, "s": "id 123456789012", "line": "a\nfoo-12 b", "key": "a\nnfoo-12", "c": canary, "quote": `"\`}
-	doc, err := json.Marshal(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := must.Get(json.Marshal(in))(t)
 	var got map[string]any
-	if err := json.Unmarshal(s.SweepJSON(doc), &got); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(s.SweepJSON(doc), &got))
 	for name, want := range map[string]any{"n": 123456789012., "s": "id [redacted]", "line": "a\nfoo-12 b", "key": "a\n[redacted]", "c": Mark, "quote": `"\`} {
 		if got[name] != want {
 			t.Errorf("%s is %v, not %v", name, got[name], want)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/replay"
 )
 
@@ -61,10 +62,7 @@ func TestReplay(t *testing.T) {
 		false: {3 * time.Second, 3 * time.Second, 7 * time.Second},
 		true:  {3 * time.Second, 4 * time.Second, 8 * time.Second},
 	} {
-		s, err := replay.New(records, limited)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(replay.New(records, limited))(t)
 		var numbers []uint64
 		for n := range s.Numbered() {
 			numbers = append(numbers, n)
@@ -73,10 +71,7 @@ func TestReplay(t *testing.T) {
 			t.Errorf("limited %v: sessions %v at %v, want %v", limited, numbers, got, want)
 		}
 	}
-	s, err := replay.New(records, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(replay.New(records, false))(t)
 	got, err := s.WithPrompts(talks{}).Session(2)
 	if err != nil || len(got.Turns) != 2 {
 		t.Fatalf("%+v, %v", got, err)

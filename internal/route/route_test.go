@@ -5,14 +5,12 @@ import (
 	"testing"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 func routerOf(t *testing.T, name string, n int) *Router {
 	t.Helper()
-	p, err := Find(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(Find(name))(t)
 	return New(p, 1, n)
 }
 

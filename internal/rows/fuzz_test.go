@@ -13,6 +13,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/tacho-bench/tacho/internal/bounded"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // FuzzRows reads data files of every format. Each is read, or refused with the name of the file, in bounded time and memory,
@@ -46,9 +47,7 @@ func FuzzRows(f *testing.F) {
 			return
 		}
 		path := filepath.Join(t.TempDir(), names[int(form)%len(names)])
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, b, 0o600))
 		// A compressed file of 64 KiB has up to 64 MiB of rows. It is opened four times, each time with maxWindow.
 		bounded.Run(t, 1<<30, func() {
 			err := Each(path, &Bad{Skip: true}, func(row json.RawMessage) error {

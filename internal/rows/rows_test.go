@@ -18,6 +18,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/tacho-bench/tacho/internal/bounded"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // A value that is too long is an error in every format.
@@ -32,9 +33,7 @@ func TestRowsAreBounded(t *testing.T) {
 	} {
 		path := filepath.Join(dir, name)
 		if text == "" {
-			if err := parquet.WriteFile(path, []row{{long}}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, parquet.WriteFile(path, []row{{long}}))
 		} else if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -54,9 +53,7 @@ func TestParquetBombs(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name string, pageSize int, list []string) string {
 		path := filepath.Join(dir, name)
-		if err := parquet.WriteFile(path, []row{{list}}, parquet.Compression(&parquet.Zstd), parquet.PageBufferSize(pageSize)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, parquet.WriteFile(path, []row{{list}}, parquet.Compression(&parquet.Zstd), parquet.PageBufferSize(pageSize)))
 		return path
 	}
 	fine := write("fine.parquet", 1<<20, make([]string, 1000))
@@ -78,9 +75,7 @@ func TestParquetBombs(t *testing.T) {
 func TestParquetFooterIsBounded(t *testing.T) {
 	for name, text := range map[string]string{"long.parquet": "PAR1 some bytes \xff\xff\xff\x7fPAR1", "short.parquet": "PAR1"} {
 		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		bounded.Run(t, 64<<20, func() {
 			if err := Each(path, &Bad{}, nil); err == nil || !strings.Contains(err.Error(), path+": not a Parquet file") {
 				t.Errorf("%v", err)
@@ -94,9 +89,7 @@ func TestZstdWindowIsBounded(t *testing.T) {
 	const frame = "\x28\xb5\x2f\xfd"                                           // its magic number, then a descriptor, the window, and a last block of one byte
 	for window, want := range map[byte]string{0x00: "", 0x98: "window size"} { // 1 KiB and 512 MiB
 		path := filepath.Join(t.TempDir(), "a.jsonl.zst")
-		if err := os.WriteFile(path, []byte(frame+"\x00"+string([]byte{window})+"\x09\x00\x001"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(frame+"\x00"+string([]byte{window})+"\x09\x00\x001"), 0o600))
 		bounded.Run(t, 64<<20, func() {
 			err := Each(path, &Bad{}, func(json.RawMessage) error { return nil })
 			if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), want)) {
@@ -109,27 +102,17 @@ func TestZstdWindowIsBounded(t *testing.T) {
 // hidden writes a copy of a Parquet file whose metadata says that a column has one value.
 func hidden(t *testing.T, path string) string {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(path))(t)
 	const tail = 8 // the length of the metadata, and PAR1
 	begin := len(b) - tail - int(binary.LittleEndian.Uint32(b[len(b)-tail:]))
 	var meta format.FileMetaData
-	if err := thrift.Unmarshal(new(thrift.CompactProtocol), b[begin:len(b)-tail], &meta); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, thrift.Unmarshal(new(thrift.CompactProtocol), b[begin:len(b)-tail], &meta))
 	meta.RowGroups[0].Columns[0].MetaData.NumValues = 1
-	text, err := thrift.Marshal(new(thrift.CompactProtocol), &meta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(thrift.Marshal(new(thrift.CompactProtocol), &meta))(t)
 	out := append(b[:begin:begin], text...)
 	out = append(binary.LittleEndian.AppendUint32(out, uint32(len(text))), "PAR1"...)
 	to := strings.TrimSuffix(path, ".parquet") + "-hidden.parquet"
-	if err := os.WriteFile(to, out, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(to, out, 0o600))
 	return to
 }
 
@@ -148,13 +131,9 @@ func TestFormsHaveTheSameRows(t *testing.T) {
 		var packed bytes.Buffer
 		z := gzip.NewWriter(&packed)
 		_, err := z.Write([]byte(text))
-		if err := errors.Join(err, z.Close(), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600), os.WriteFile(filepath.Join(dir, name+".gz"), packed.Bytes(), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, z.Close(), os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600), os.WriteFile(filepath.Join(dir, name+".gz"), packed.Bytes(), 0o600)))
 	}
-	if err := parquet.WriteFile(filepath.Join(dir, "a.parquet"), []row{{"a"}, {"b c"}, {"d"}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, parquet.WriteFile(filepath.Join(dir, "a.parquet"), []row{{"a"}, {"b c"}, {"d"}}))
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
 	if err != nil || len(files) != 2*len(forms)+1 {
 		t.Fatal(files, err)
@@ -189,9 +168,7 @@ func TestFormsHaveTheSameRows(t *testing.T) {
 // Bad rows stop the reading or are counted. ErrEnough and ErrTooMuch always stop the reading.
 func TestBadRows(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.jsonl")
-	if err := os.WriteFile(path, []byte("1\n2\n3\n4\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("1\n2\n3\n4\n"), 0o600))
 	wrong := errors.New("wrong")
 	for _, c := range []struct {
 		skip  bool

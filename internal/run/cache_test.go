@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/plan"
 	"github.com/tacho-bench/tacho/sim"
@@ -17,14 +18,11 @@ import (
 // shared prefix by design get no warning.
 func TestPromptsFoundInACache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		engine, err := sim.New(sim.Options{Profile: &step.Profile{
+		engine := must.Get(sim.New(sim.Options{Profile: &step.Profile{
 			Policy: "chunked", MaxSequences: 16, StepTokens: 4096, KV: step.KV{BlockTokens: 16, Blocks: 10_000, PrefixCache: true},
 			Output: step.Lengths{Mean: 5, Max: 8},
 			Cost:   step.Cost{Step: []step.Knot{{Tokens: 1, Ms: 1}}, Prefill: []step.Knot{{Tokens: 1, Ms: 1}}},
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}}))(t)
 		defer func() { _ = engine.Close() }()
 		srv := listen(t, engine)
 		defer srv.Close()

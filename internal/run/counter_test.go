@@ -12,6 +12,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/fakehub"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/plan"
 	"github.com/tacho-bench/tacho/workload"
@@ -49,17 +50,10 @@ func tinyTokenizer(t *testing.T, dir string) string {
 		},
 		"tokenizer_config.json": map[string]any{"chat_template": "{{ '<s>' }}{% for m in messages %}[{{ m.content }}]{% endfor %}"},
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o755))
 	for name, v := range files {
-		b, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(json.Marshal(v))(t)
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), b, 0o644))
 	}
 	return dir
 }
@@ -91,12 +85,8 @@ func TestTokenizerFromCache(t *testing.T) {
 		home := t.TempDir()
 		model := filepath.Join(home, "hub", "models--tiny--model")
 		tinyTokenizer(t, filepath.Join(model, "snapshots", "abc123"))
-		if err := os.MkdirAll(filepath.Join(model, "refs"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(model, "refs", "main"), []byte("abc123"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(model, "refs"), 0o755))
+		must.Do(t, os.WriteFile(filepath.Join(model, "refs", "main"), []byte("abc123"), 0o644))
 		url, _ := serve(t, nil)
 		p := planFor(url, func(p *plan.Plan) { p.Backend, p.Model = "tgi", "tiny/model" })
 		out := execute(t.Context(), p, run.Env{Random: 1, Tokenizers: run.Tokenizers{Home: home}})
@@ -121,10 +111,7 @@ func TestTokenizerFromHub(t *testing.T) {
 	server.Token = "secret"
 	files := map[string]string{"weights.bin": "many"}
 	for _, name := range []string{"tokenizer.json", "tokenizer_config.json"} {
-		b, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		files[name] = string(b)
 	}
 	server.Files["tiny/model@main"], server.Files["tiny/none@main"] = files, map[string]string{"weights.bin": "many"}
@@ -252,9 +239,7 @@ func TestTemplatedPrompts(t *testing.T) {
 			{set: "hf", hub: "AI-MO/NuminaMath-CoT", row: `{"problem":"why","solution":"because"}`, want: "why", tokens: 4},
 		} {
 			data := filepath.Join(t.TempDir(), "q.jsonl")
-			if err := os.WriteFile(data, []byte(c.row+"\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(data, []byte(c.row+"\n"), 0o644))
 			url, got := serve(t, nil)
 			out := do(t, planFor(url, func(p *plan.Plan) {
 				p.Backend, p.Tokenizer, p.DatasetName, p.DatasetPath, p.SkipChatTemplate, p.HFName = "vllm", dir, c.set, data, c.skip, c.hub

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/plan"
@@ -28,10 +29,7 @@ func watchedRun(t *testing.T, p plan.Plan, running func(r *run.Runner, level int
 		}
 		return 0, nil
 	}
-	r, err := run.Open(t.Context(), p, run.Env{Dial: network.Dial, Hold: hold, Observer: &out})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r = must.Get(run.Open(t.Context(), p, run.Env{Dial: network.Dial, Hold: hold, Observer: &out}))(t)
 	defer r.Close()
 	if out.err = r.Run(t.Context(), &out.records); out.err != nil {
 		t.Fatal(out.err)

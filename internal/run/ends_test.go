@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tacho-bench/tacho/internal/live"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/search"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/plan"
@@ -17,9 +18,7 @@ func TestListEndsFarPastTheKnee(t *testing.T) {
 	for keepGoing, want := range map[bool][]int{false: {0, 1, 2, 4, 5, 6}, true: {0, 1, 2, 3, 4, 5, 6, 7}} {
 		p := plan.Default()
 		for name, values := range map[string]string{"random-output-len": "4,5", "max-concurrency": "1,4,16,64"} {
-			if err := p.Set(name, values); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.Set(name, values))
 		}
 		p.KeepGoing = keepGoing
 		c := &chooser{r: &Runner{setting: &setting{job: &job{Asked: p, env: Env{Observer: live.NopObserver{}}}}}, left: p.Levels()}

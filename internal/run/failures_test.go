@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/plan"
@@ -90,14 +91,9 @@ func hang(read bool) http.HandlerFunc {
 // line.
 func checkReported(t *testing.T, out result, line, words string) {
 	t.Helper()
-	text, err := report.FormatNamed("text")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(report.FormatNamed("text"))(t)
 	var b strings.Builder
-	if err := text.Render(&b, &report.Report{Runs: []outcome.Run{{Levels: out.levels[:1]}}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, text.Render(&b, &report.Report{Runs: []outcome.Run{{Levels: out.levels[:1]}}}))
 	if !regexp.MustCompile(`(?m)^` + line + ` [0-9.]+ s\n  .*` + words).MatchString(b.String()) {
 		_, failures, _ := strings.Cut(b.String(), "Failures")
 		t.Errorf("want %q and %q in: %s", line, words, failures)
@@ -108,10 +104,7 @@ func checkReported(t *testing.T, out result, line, words string) {
 // stopped are canceled and do not count as failures.
 func TestGoneAndStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := sim.New(sim.Options{Model: "tiny"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(sim.New(sim.Options{Model: "tiny"}))(t)
 		defer func() { _ = s.Close() }()
 		srv := unstarted(t, nil)
 		srv.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -3,6 +3,7 @@ package run
 import (
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/search"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
@@ -21,10 +22,7 @@ func TestVoidProbe(t *testing.T) {
 		{"ttft:p99<500ms,error<1%", metric.Reason{Code: "failures", Severity: metric.Invalid, Text: "failed"}, ""},
 		{"ttft:p99<500ms", metric.Reason{Code: "unsent", Severity: metric.Invalid, Text: "never sent"}, "never sent"},
 	} {
-		goals, err := search.ParseSLO(c.slo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		goals := must.Get(search.ParseSLO(c.slo))(t)
 		l := &outcome.Level{}
 		l.Summary.Verdict = metric.JudgeBy(&metric.Summary{Config: metric.Config{Known: []metric.Reason{c.reason}}}, []string{})
 		if got := void(goals, l); got != c.want {

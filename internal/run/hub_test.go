@@ -13,6 +13,7 @@ import (
 	"github.com/tacho-bench/tacho/internal/fakehub"
 	"github.com/tacho-bench/tacho/internal/hub"
 	"github.com/tacho-bench/tacho/internal/live"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/plan"
 	"github.com/tacho-bench/tacho/workload"
@@ -30,9 +31,7 @@ func questions(t *testing.T, prefix string, n int) string {
 		rows[i] = row{fmt.Sprintf("%s %d?", prefix, i), "yes"}
 	}
 	var b bytes.Buffer
-	if err := parquet.Write(&b, rows); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, parquet.Write(&b, rows))
 	return b.String()
 }
 
@@ -164,9 +163,7 @@ func TestNamedSetsOfTheHub(t *testing.T) {
 		t.Helper()
 		p := planFor("http://127.0.0.1:1", func(p *plan.Plan) { p.DatasetName, p.Backend = "hf", "openai-chat"; change(p) })
 		work, _, err := run.Workload(t.Context(), &p, 1, env)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return work
 	}
 	s, err := make1(func(p *plan.Plan) { p.DatasetPath = coder }).Session(0)
@@ -187,10 +184,7 @@ func TestNamedSetsOfTheHub(t *testing.T) {
 	})
 	var order []string
 	for i := range uint64(3) {
-		s, err := work.Session(i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(work.Session(i))(t)
 		order = append(order, s.Turns[0].Request.Input.Messages[0].Content)
 	}
 	if got := strings.Join(order, " "); got != "a1 b1 a2" {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/internal/traceid"
 	"github.com/tacho-bench/tacho/metric"
@@ -157,9 +158,7 @@ func TestIDsAreInTheVocabulary(t *testing.T) {
 			var all []int32
 			for _, b := range bodies {
 				var body struct{ Prompt []int32 }
-				if err := json.Unmarshal([]byte(b), &body); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, json.Unmarshal([]byte(b), &body))
 				all = append(all, body.Prompt...)
 			}
 			if len(all) != 6*400 || slices.Min(all) < tc.low || slices.Max(all) >= tc.high {

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/recorded"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/plan"
@@ -93,9 +94,7 @@ func TestMediaConversation(t *testing.T) {
 		const picture = `{"role":"user","content":[{"type":"text","text":"what is it?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}`
 		path := filepath.Join(t.TempDir(), "talk.jsonl")
 		line := `{"turns":[{"messages":[` + picture + `],"output_tokens":3},{"messages":[` + picture + `,{"role":"assistant","answer":1},{"role":"user","content":"and?"}],"output_tokens":3}]}`
-		if err := os.WriteFile(path, []byte(line), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(line), 0o644))
 		for backend, want := range map[string]string{
 			"openai-chat": `"messages":[` + picture + `,{"role":"assistant","content":%s},{"role":"user","content":"and?"}]`,
 			"anthropic":   `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]},{"role":"assistant","content":%s},{"role":"user","content":"and?"}]`,
@@ -108,10 +107,7 @@ func TestMediaConversation(t *testing.T) {
 			if s := out.summaries[0]; s.Completed != 2 {
 				t.Fatalf("%s: %+v", backend, s.Failures)
 			}
-			answer, err := json.Marshal(out.records[0].Text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			answer := must.Get(json.Marshal(out.records[0].Text))(t)
 			got.mu.Lock()
 			all := strings.Join(got.bodies, "\n")
 			got.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/live"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/plan"
@@ -18,10 +19,7 @@ func TestMonotonicAtEpoch(t *testing.T) {
 		url, _ := serve(t, nil)
 		p := planFor(url, func(p *plan.Plan) { p.NumPrompts = 1000 })
 		o := &epochObserver{t: t}
-		r, err := run.Open(t.Context(), p, run.Env{Random: 42, Dial: network.Dial, Observer: o})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(run.Open(t.Context(), p, run.Env{Random: 42, Dial: network.Dial, Observer: o}))(t)
 		defer r.Close()
 		if err := r.Run(t.Context(), &records{}); err != nil || !o.began {
 			t.Error(o.began, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/atomicfile"
 	"github.com/tacho-bench/tacho/internal/live"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/internal/target"
 	"github.com/tacho-bench/tacho/plan"
@@ -61,10 +62,7 @@ func newWatch(t *testing.T, dirs ...string) *watch {
 	t.Cleanup(func() { _ = syscall.Close(fd) })
 	w := &watch{t, fd, map[int32]string{}}
 	for _, dir := range dirs {
-		id, err := syscall.InotifyAddWatch(fd, dir, syscall.IN_OPEN|syscall.IN_CREATE|syscall.IN_MODIFY|syscall.IN_DELETE|syscall.IN_MOVE)
-		if err != nil {
-			t.Fatal(err)
-		}
+		id := must.Get(syscall.InotifyAddWatch(fd, dir, syscall.IN_OPEN|syscall.IN_CREATE|syscall.IN_MODIFY|syscall.IN_DELETE|syscall.IN_MOVE))(t)
 		w.dirs[int32(id)] = dir
 	}
 	return w
@@ -91,30 +89,15 @@ func (w *watch) seen() (names []string) {
 // may do, and executes the plan as an agent does. The kernel reports each file that is opened.
 func TestPlansReadOnlyPermittedFiles(t *testing.T) {
 	private, public := filepath.Join(t.TempDir(), "private files"), t.TempDir()
-	if err := os.MkdirAll(private, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(private, 0o700))
 	for name, text := range secrets {
-		if err := os.WriteFile(filepath.Join(private, name), []byte(strings.ReplaceAll(text, "HERE", private)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(private, name), []byte(strings.ReplaceAll(text, "HERE", private)), 0o600))
 	}
-	up, err := filepath.Rel(public, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cwd, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	relative, err := filepath.Rel(cwd, private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	up := must.Get(filepath.Rel(public, private))(t)
+	cwd := must.Get(os.Getwd())(t)
+	relative := must.Get(filepath.Rel(cwd, private))(t)
 	link := filepath.Join(public, "link")
-	if err := os.Symlink(private, link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(private, link))
 	w := newWatch(t, private)
 	var paths, values []any
 	for _, name := range append(slices.Sorted(maps.Keys(secrets)), "") {
@@ -133,10 +116,7 @@ func TestPlansReadOnlyPermittedFiles(t *testing.T) {
 		try := func(options map[string]any) {
 			base := map[string]any{"base_url": []string{url}, "num_prompts": 2, "no_trial": true, "random_output_len": 3, "metrics_url": []string{"none"}, "random_mm_base_items_per_request": 0}
 			maps.Copy(base, options)
-			text, err := json.Marshal(base)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(json.Marshal(base))(t)
 			task := &run.Task{Plan: text, Targets: []string{url}}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -182,9 +162,7 @@ func TestPlansReadOnlyPermittedFiles(t *testing.T) {
 		}
 		media := strings.ReplaceAll(`{"prompt": "look", "image_files": ["HERE/image.png"], "audio": "HERE/audio.wav"}`, "HERE", private) + "\n" +
 			strings.ReplaceAll(`{"prompt": "look", "content": [{"type": "image", "image": "file://HERE/image.png"}]}`, "HERE", private) + "\n"
-		if err := os.WriteFile(filepath.Join(public, "media.jsonl"), []byte(media), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(public, "media.jsonl"), []byte(media), 0o600))
 		w.seen()
 
 		// Without a limit, these options open private files. This shows that the table reaches them.

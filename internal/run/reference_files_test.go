@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // refFiles writes input files for tacho and the reference.
@@ -29,12 +31,8 @@ func newRefFiles(t *testing.T) *refFiles {
 func (f *refFiles) write(name, text string) string {
 	f.t.Helper()
 	path := filepath.Join(f.dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		f.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Do(f.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(f.t, os.WriteFile(path, []byte(text), 0o644))
 	return path
 }
 
@@ -43,10 +41,7 @@ func (f *refFiles) lines(name string, rows ...any) string {
 	f.t.Helper()
 	var b strings.Builder
 	for _, row := range rows {
-		text, err := json.Marshal(row)
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(row))(f.t)
 		b.Write(append(text, '\n'))
 	}
 	return f.write(name, b.String())
@@ -80,10 +75,7 @@ func (f *refFiles) shareGPT(name string, more ...any) string {
 			list = append(list, said(f.say(question), f.say(answer), f.say(9), f.say(9)))
 		}
 	}
-	text, err := json.Marshal(append(list, more...))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(append(list, more...)))(f.t)
 	return f.write(name, string(text))
 }
 

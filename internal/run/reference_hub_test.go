@@ -14,14 +14,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 func (f *refFiles) png(width, height int) []byte {
 	f.t.Helper()
 	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewRGBA(image.Rect(0, 0, width, height))); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Do(f.t, png.Encode(&b, image.NewRGBA(image.Rect(0, 0, width, height))))
 	return b.Bytes()
 }
 
@@ -42,9 +42,7 @@ func (f *refFiles) wav(samples int) []byte {
 		[4]byte([]byte("data")), uint32(2 * samples),
 	}
 	var b bytes.Buffer
-	if err := binary.Write(&b, binary.LittleEndian, &head); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Do(f.t, binary.Write(&b, binary.LittleEndian, &head))
 	return append(b.Bytes(), make([]byte, 2*samples)...)
 }
 

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // Synthetic datasets have the same prompt lengths and shared prefixes as in the
@@ -208,9 +210,7 @@ func partsOf(t *testing.T, message json.RawMessage, audioS float64) (out []strin
 			Video      struct{ URL string } `json:"video_url"`
 		}
 	}
-	if err := json.Unmarshal(message, &m); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(message, &m))
 	for _, p := range m.Content {
 		switch p.Type {
 		case "text":
@@ -232,14 +232,9 @@ func pictureOf(t *testing.T, url string) string {
 	if !ok {
 		return url
 	}
-	raw, err := base64.StdEncoding.DecodeString(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(base64.StdEncoding.DecodeString(data))(t)
 	c, _, err := image.DecodeConfig(bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return fmt.Sprintf("image %dx%d", c.Width, c.Height)
 }
 
@@ -251,14 +246,9 @@ func filmOf(t *testing.T, url string) string {
 	if !ok {
 		return "video " + url
 	}
-	raw, err := base64.StdEncoding.DecodeString(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(base64.StdEncoding.DecodeString(data))(t)
 	begin := []byte("\xff\xd8\xff")
 	c, _, err := image.DecodeConfig(bytes.NewReader(raw[bytes.Index(raw, begin):]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return fmt.Sprintf("video %dx%dx%d", c.Width, c.Height, bytes.Count(raw, begin))
 }

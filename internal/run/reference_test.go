@@ -19,6 +19,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/live"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/plan"
 	"github.com/tacho-bench/tacho/token"
@@ -79,10 +80,7 @@ func runPython(t *testing.T, words ...string) {
 func makeTokenizers(t *testing.T, of string) (plain, opened string) {
 	t.Helper()
 	dir := t.TempDir()
-	corpus, err := filepath.Glob("../../workload/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	corpus := must.Get(filepath.Glob("../../workload/*.go"))(t)
 	runPython(t, append([]string{"make", dir, "../../README.md"}, corpus...)...)
 	return filepath.Join(dir, of), filepath.Join(dir, of+"-opened")
 }
@@ -101,17 +99,11 @@ func sampleAll(t *testing.T, cases []refCase) (samples map[string][]drawn, faile
 		list = append(list, asked{c.name, c.words, c.folders})
 	}
 	text, err := json.Marshal(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	in, out := filepath.Join(t.TempDir(), "in.json"), filepath.Join(t.TempDir(), "out.json")
-	if err := os.WriteFile(in, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(in, text, 0o644))
 	runPython(t, "sample", in, out)
-	if text, err = os.ReadFile(out); err != nil {
-		t.Fatal(err)
-	}
+	text = must.Get(os.ReadFile(out))(t)
 	var told struct {
 		Results map[string]struct {
 			Samples []drawn
@@ -119,9 +111,7 @@ func sampleAll(t *testing.T, cases []refCase) (samples map[string][]drawn, faile
 		}
 		Datasets []string
 	}
-	if err := json.Unmarshal(text, &told); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &told))
 	samples, failed = map[string][]drawn{}, map[string]string{}
 	for name, r := range told.Results {
 		if samples[name] = r.Samples; r.Error != "" {
@@ -212,9 +202,7 @@ func drawnOf(t *testing.T, q *tacho.Request) drawn {
 		if err == nil {
 			err = json.Unmarshal(text, &d.Extra)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	return d
 }
@@ -272,10 +260,7 @@ func common(a, b []int32) int {
 // tokensOf tokenizes prompts as a server does.
 func tokensOf(t *testing.T, tokenizer string, samples []drawn) [][]int32 {
 	t.Helper()
-	tok, err := token.Open(tokenizer, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := must.Get(token.Open(tokenizer, ""))(t)
 	out := make([][]int32, len(samples))
 	for i, s := range samples {
 		if out[i] = s.IDs; s.IDs == nil {

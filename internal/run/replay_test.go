@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/plan"
@@ -29,24 +30,16 @@ import (
 func keep(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o644))
 	return path
 }
 
 // caching serves an engine with an unlimited prefix cache.
 func caching(t *testing.T, blockTokens int) string {
 	t.Helper()
-	p, err := step.Load("vllm-8b-h100")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(step.Load("vllm-8b-h100"))(t)
 	p.KV.BlockTokens, p.KV.Blocks, p.KV.PrefixCache = blockTokens, 0, true
-	engineSim, err := sim.New(sim.Options{Profile: &p, Speedup: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	engineSim := must.Get(sim.New(sim.Options{Profile: &p, Speedup: 1000}))(t)
 	t.Cleanup(func() { _ = engineSim.Close() })
 	srv := listen(t, engineSim)
 	t.Cleanup(srv.Close)
@@ -187,10 +180,7 @@ func TestConversationAgainstTheEngine(t *testing.T) {
 func TestReasoningIsNotQuoted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const thought, output = 6, 15
-		engineSim, err := sim.New(sim.Options{Faults: []string{fmt.Sprint("reasoning:", thought)}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		engineSim := must.Get(sim.New(sim.Options{Faults: []string{fmt.Sprint("reasoning:", thought)}}))(t)
 		t.Cleanup(func() { _ = engineSim.Close() })
 		var mu sync.Mutex
 		asked := map[string]string{} // body by request id
@@ -221,9 +211,7 @@ func TestReasoningIsNotQuoted(t *testing.T) {
 				Messages []tacho.Message `json:"messages"`
 			}
 			id, _, _ := strings.Cut(r.ID, ".")
-			if err := json.Unmarshal([]byte(asked[fmt.Sprintf("%s.%d", id, r.Turn+1)]), &next); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(asked[fmt.Sprintf("%s.%d", id, r.Turn+1)]), &next))
 			want := strings.Join(strings.Fields(r.Text)[thought:], " ")
 			if got := strings.TrimSpace(next.Messages[2*r.Turn+1].Content); got != want {
 				t.Errorf("turn %d quotes %q, want %q", r.Turn+1, got, want)

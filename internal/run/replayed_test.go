@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/replay"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/plan"
@@ -43,10 +44,7 @@ func TestReplaySendsTheSame(t *testing.T) {
 					}
 				}
 				records := times(before.records, 1, l.Concurrency > 0)
-				one, err := first.With(l.Coordinates)
-				if err != nil {
-					t.Fatal(err)
-				}
+				one := must.Get(first.With(l.Coordinates))(t)
 				env := run.Env{Random: 43, Replay: func(string) (*run.Replay, error) {
 					s, err := replay.New(func(yield func(*tacho.Record, error) bool) {
 						for i := range before.records {

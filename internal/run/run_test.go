@@ -18,6 +18,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/live"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
@@ -71,10 +72,7 @@ func (s *seen) asked(path string) bool {
 // network.
 func serve(t *testing.T, wrap func(http.Handler) http.Handler) (url string, got *seen) {
 	t.Helper()
-	engineSim, err := sim.New(sim.Options{TTFT: 5 * time.Millisecond, ITL: time.Millisecond, Model: "tiny", Adapters: []string{"red", "blue", "lora"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	engineSim := must.Get(sim.New(sim.Options{TTFT: 5 * time.Millisecond, ITL: time.Millisecond, Model: "tiny", Adapters: []string{"red", "blue", "lora"}}))(t)
 	t.Cleanup(func() { _ = engineSim.Close() })
 	got = &seen{}
 	var h http.Handler = engineSim
@@ -308,10 +306,7 @@ func TestBadServers(t *testing.T) {
 // If a server stops, requests in flight and later requests fail.
 func TestServerDies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		engineSim, err := sim.New(sim.Options{TTFT: time.Millisecond, ITL: 20 * time.Millisecond, Model: "tiny"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		engineSim := must.Get(sim.New(sim.Options{TTFT: time.Millisecond, ITL: 20 * time.Millisecond, Model: "tiny"}))(t)
 		defer func() { _ = engineSim.Close() }()
 		var served int
 		var mu sync.Mutex
@@ -393,9 +388,7 @@ func TestInterrupted(t *testing.T) {
 		n := 0
 		var out result
 		r, err := run.Open(ctx, p, run.Env{Dial: network.Dial, Observer: &out})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer r.Close()
 		err = r.Run(ctx, sinkFunc(func(*tacho.Record) error {
 			if n++; n == 20 {
@@ -611,15 +604,11 @@ func TestIgnoreEOSCanBeRefused(t *testing.T) {
 		p := plan.Default()
 		for _, o := range p.Options() {
 			if o.Name == "ignore-eos" && text != "" {
-				if err := o.Set(text); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, o.Set(text))
 			}
 		}
 		work, _, err := run.Workload(t.Context(), &p, 1, run.Env{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		s, err := work.Session(0)
 		if err != nil || s.Turns[0].Request.IgnoreEOS != want {
 			t.Errorf("--ignore-eos=%s: %v, %v, want %v", text, s.Turns[0].Request.IgnoreEOS, err, want)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/plan"
 	"github.com/tacho-bench/tacho/sim"
 )
@@ -16,10 +17,7 @@ import (
 // fast runs a plan against a simulated engine with a speed-up factor of 100.
 func fast(t *testing.T, page http.HandlerFunc, change func(*plan.Plan)) result {
 	t.Helper()
-	s, err := sim.New(sim.Options{TTFT: 10 * time.Second, ITL: time.Second, Model: "tiny", Speedup: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(sim.New(sim.Options{TTFT: 10 * time.Second, ITL: time.Second, Model: "tiny", Speedup: 100}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	srv := listen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if page != nil && r.URL.Path == "/sim/lateness" {

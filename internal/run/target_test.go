@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/recorded"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/metric"
@@ -35,10 +36,7 @@ func pose(t *testing.T, o sim.Options) string {
 func newSim(t *testing.T, o sim.Options) *sim.Server {
 	t.Helper()
 	o.TTFT, o.ITL, o.Model = 5*time.Millisecond, time.Millisecond, cmp.Or(o.Model, "tiny")
-	s, err := sim.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(sim.New(o))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -66,10 +64,7 @@ func TestAuto(t *testing.T) {
 				model = "m" // not listed by the server
 			}
 			out := do(t, planFor(srv.URL, func(p *plan.Plan) { p.Backend, p.Model = "auto", model }))
-			kind, err := backend.Find(engine)
-			if err != nil {
-				t.Fatal(err)
-			}
+			kind := must.Get(backend.Find(engine))(t)
 			if out.runner.Plan.Backend != kind.Name || out.summaries[0].Completed != 6 {
 				t.Errorf("%s: taken for %s, %d completed, %v", engine, out.runner.Plan.Backend, out.summaries[0].Completed, out.summaries[0].Failures)
 			}
@@ -101,10 +96,7 @@ func TestAuto(t *testing.T) {
 // its own connection.
 func TestServerKeepsNoConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := sim.New(sim.Options{Model: "tiny"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(sim.New(sim.Options{Model: "tiny"}))(t)
 		srv := unstarted(t, s)
 		srv.Config.ConnState = func(c net.Conn, state http.ConnState) {
 			if state == http.StateIdle {
@@ -288,10 +280,7 @@ func TestEmbeddings(t *testing.T) {
 // A fast server gets no more connections than its answers need.
 func TestQuickServerGetsFewConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := sim.New(sim.Options{Model: "tiny", TTFT: time.Millisecond})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(sim.New(sim.Options{Model: "tiny", TTFT: time.Millisecond}))(t)
 		var accepted atomic.Int64
 		srv := unstarted(t, s)
 		srv.Config.ConnState = func(_ net.Conn, state http.ConnState) {

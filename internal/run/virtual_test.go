@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // network connects the tests with their servers. All tests run in
@@ -24,10 +25,7 @@ func unstarted(t *testing.T, h http.Handler) *httptest.Server {
 // listener listens at an address of the in-memory network.
 func listener(t *testing.T, host string) net.Listener {
 	t.Helper()
-	l, err := network.Listen(t.Context(), "tcp", host+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(network.Listen(t.Context(), "tcp", host+":0"))(t)
 	return l
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/plan"
@@ -31,10 +32,7 @@ func profiled(prefillMs, decodeMs float64) *step.Profile {
 // process, so that a TCP handshake does not see the delay.
 func far(t *testing.T, to string, delay time.Duration) string {
 	t.Helper()
-	server, err := url.Parse(to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	server := must.Get(url.Parse(to))(t)
 	l := listener(t, "127.0.0.1")
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
@@ -156,10 +154,7 @@ func TestBottlenecksAreFound(t *testing.T) {
 // server's own records.
 func throttled(t *testing.T, profile *step.Profile, engine string, delay time.Duration, load func(*plan.Plan)) (result, []sim.Truth) {
 	t.Helper()
-	s, err := sim.New(sim.Options{Profile: profile, Model: "tiny", Engine: engine})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(sim.New(sim.Options{Profile: profile, Model: "tiny", Engine: engine}))(t)
 	defer func() { _ = s.Close() }()
 	srv := listen(t, s)
 	defer srv.Close()
@@ -217,10 +212,7 @@ func TestRoundTrip(t *testing.T) {
 		var bases []string
 		for range 2 {
 			srv := unstarted(t, newSim(t, sim.Options{}))
-			var err error
-			if srv.Listener, err = far.Listen(t.Context(), "tcp", "127.0.0.1:0"); err != nil {
-				t.Fatal(err)
-			}
+			srv.Listener = must.Get(far.Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 			srv.Start()
 			defer srv.Close()
 			bases = append(bases, srv.URL)

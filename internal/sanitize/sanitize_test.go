@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 func TestText(t *testing.T) {
@@ -33,10 +35,7 @@ func TestTextOfJSON(t *testing.T) {
 	for r := range rune(0x3000) {
 		all.WriteRune(r)
 	}
-	b, err := json.MarshalIndent(map[string]string{"x": all.String()}, "", "\t")
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(json.MarshalIndent(map[string]string{"x": all.String()}, "", "\t"))(t)
 	var got map[string]string
 	if err := json.Unmarshal([]byte(Text(string(b))), &got); err != nil || got["x"] != all.String() {
 		t.Errorf("%v", err)

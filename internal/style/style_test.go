@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // TestCheckFindsPhrases checks comments, messages and documents with one banned phrase each.
@@ -34,9 +36,7 @@ func TestCheckAccepts(t *testing.T) {
 		"a.go":      "package a\n\n//go:build linux\n\nvar nobody = \"nobody\" // a user name\n",
 		"docs/a.md": "```\nnobody\n```\n\n    nobody\n\nEverybody overrides.\n",
 	} {
-		if err := c.file(path, strings.ReplaceAll(text, " // a user name", "")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.file(path, strings.ReplaceAll(text, " // a user name", "")))
 	}
 	if len(c.findings) > 0 {
 		t.Error(c.findings)
@@ -46,16 +46,12 @@ func TestCheckAccepts(t *testing.T) {
 // TestTableCounts checks the frequencies: directives do not count, and a frequency out of bounds is a finding.
 func TestTableCounts(t *testing.T) {
 	c := checker{counts: map[string]int{}}
-	if err := c.file("a.go", "package a\n\n//go:noinline\n\n// F returns early if x is empty, because nothing follows.\nfunc F() {}\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.file("a.go", "package a\n\n//go:noinline\n\n// F returns early if x is empty, because nothing follows.\nfunc F() {}\n"))
 	var out strings.Builder
 	if bad := c.table(&out); c.words != 10 || bad != 0 {
 		t.Errorf("%d words, %d out of bounds, want 10 and 0\n%s", c.words, bad, out.String())
 	}
-	if err := c.file("b.go", "package a\n\n// What it has: it has what it has.\nfunc G() {}\n"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.file("b.go", "package a\n\n// What it has: it has what it has.\nfunc G() {}\n"))
 	if bad := c.table(&out); bad != 3 {
 		t.Errorf("%d out of bounds, want 3: what, it, has\n%s", bad, out.String())
 	}
@@ -66,10 +62,7 @@ func TestTreeIsClean(t *testing.T) {
 	if report, err := check(os.DirFS("../..")); err != nil {
 		t.Errorf("%v\n%s", err, report)
 	}
-	makefile, err := os.ReadFile("../../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	makefile := must.Get(os.ReadFile("../../Makefile"))(t)
 	if !regexp.MustCompile(`(?m)^check:.* words\b`).Match(makefile) || !strings.Contains(string(makefile), "\nwords:\n\tgo run ./internal/style\n") {
 		t.Error("make check does not check the words")
 	}

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // Colours repeat words: without them the text is the same.
@@ -49,9 +51,7 @@ func TestWriter(t *testing.T) {
 	var out strings.Builder
 	w := &Writer{To: &out, Sweep: func(text string) string { return strings.ReplaceAll(text, "key", "***") }}
 	for _, part := range []string{"the k", "ey\x1b[2J\nand", " more"} {
-		if _, err := w.Write([]byte(part)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Write([]byte(part)))(t)
 	}
 	if got, want := out.String(), "the ***\\x1b[2J\n"; got != want {
 		t.Errorf("before the end of a line: %q, want %q", got, want)

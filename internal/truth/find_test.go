@@ -17,6 +17,7 @@ import (
 
 	"github.com/tacho-bench/tacho/internal/cli"
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/predict"
 	"github.com/tacho-bench/tacho/internal/search"
 	"github.com/tacho-bench/tacho/internal/truth"
@@ -62,9 +63,7 @@ func find(t testing.TB, c *truth.Case, seed uint64) (limit search.Limit, code in
 	if err == nil {
 		err = json.Unmarshal(text, &limit)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return limit, code
 }
 
@@ -150,10 +149,7 @@ func TestFind(t *testing.T) {
 			t.Parallel()
 			limit := 0.0
 			if !c.None && !c.Drifts {
-				var err error
-				if limit, err = c.Limit(20_000, parameters); err != nil {
-					t.Fatal(err)
-				}
+				limit = must.Get(c.Limit(20_000, parameters))(t)
 			}
 			l, code := find(t, &c, parameters)
 			const exact = 0.1 // one search of one server, and its limit from 20,000 requests
@@ -223,16 +219,10 @@ func known(t *testing.T, c *truth.Case, first int) (limit, most float64) {
 		if c.None || c.Drifts {
 			break
 		}
-		one, err := c.Limit(env("TRUTH", 100_000), uint64(first)+seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		one := must.Get(c.Limit(env("TRUTH", 100_000), uint64(first)+seed))(t)
 		limit += one / seeds
 	}
-	most, err := c.Most(uint64(first))
-	if err != nil {
-		t.Fatal(err)
-	}
+	most = must.Get(c.Most(uint64(first)))(t)
 	return limit, most
 }
 

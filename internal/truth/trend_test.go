@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 )
 
@@ -41,9 +42,7 @@ func TestTrendOfClosedLoops(t *testing.T) {
 		found := map[string]int{}
 		for seed := range uint64(seeds) {
 			sum := &sums{}
-			if err := trial.c.run(trial.users, 1000, seed, sum); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, trial.c.run(trial.users, 1000, seed, sum))
 			config := metric.DefaultConfig()
 			config.MaxConcurrency = int(trial.users)
 			s := sum.Summary(config)

@@ -13,6 +13,7 @@ import (
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/archive"
 	"github.com/tacho-bench/tacho/internal/live"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/ui"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
@@ -77,9 +78,7 @@ func quoted(s string) string { b, _ := json.Marshal(s); return string(b) }
 
 func check(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 func request(stage, i int, rate float64, slow time.Duration) *tacho.Record {

@@ -3,6 +3,8 @@ package wire
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // A text block contains its text even if the text is empty. Other blocks contain no text.
@@ -24,10 +26,7 @@ func FuzzAnthropicRequest(f *testing.F) {
 		if json.Unmarshal(body, &q) != nil {
 			return
 		}
-		again, err := json.Marshal(q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := must.Get(json.Marshal(q))(t)
 		if err := json.Unmarshal(again, new(AnthropicRequest)); err != nil {
 			t.Fatalf("%s: %v", again, err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/wire"
 )
 
@@ -37,9 +38,7 @@ func decode(t testing.TB, chunk string) (reading, error) {
 	t.Helper()
 	var d wire.OpenAIDelta
 	full := `{"choices":[{"text":"before","delta":{"reasoning":"x"},"finish_reason":"stop","token_ids":[1]}],"usage":{"prompt_tokens":1,"completion_tokens":2},"error":"old","object":"error","message":"older"}`
-	if err := d.Decode([]byte(full)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Decode([]byte(full)))
 	err := d.Decode([]byte(chunk))
 	return readingOf(&d), err
 }
@@ -99,10 +98,7 @@ var chunks = []struct {
 func TestOpenAIDelta(t *testing.T) {
 	for _, tc := range chunks {
 		t.Run(tc.name, func(t *testing.T) {
-			got, err := decode(t, tc.chunk)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(decode(t, tc.chunk))(t)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -312,19 +308,12 @@ func object(t *testing.T, raw json.RawMessage) members {
 	}
 	ms := members{}
 	d := json.NewDecoder(bytes.NewReader(raw))
-	if _, err := d.Token(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.Token())(t)
 	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			t.Fatal(err)
-		}
+		key := must.Get(d.Token())(t)
 		var m member
 		m.key = key.(string)
-		if err := d.Decode(&m.value); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.Decode(&m.value))
 		ms = append(ms, m)
 	}
 	return ms

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 func TestResponsesInput(t *testing.T) {
@@ -16,9 +18,7 @@ func TestResponsesInput(t *testing.T) {
 		}},
 	} {
 		var got ResponsesInput
-		if err := json.Unmarshal([]byte(body), &got); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(body), &got))
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", body, diff)
 		}
@@ -42,10 +42,7 @@ func FuzzResponsesRequest(f *testing.F) {
 		if json.Unmarshal(body, &q) != nil {
 			return
 		}
-		again, err := json.Marshal(q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := must.Get(json.Marshal(q))(t)
 		var back ResponsesRequest
 		if err := json.Unmarshal(again, &back); err != nil {
 			t.Fatalf("%s: %v", again, err)

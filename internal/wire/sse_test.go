@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tacho-bench/tacho/internal/limit"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/wire"
 )
 
@@ -190,9 +191,7 @@ func TestLongEvent(t *testing.T) {
 	var s wire.SSESplitter
 	got := 0
 	for _, piece := range []string{"data: ", strings.Repeat("x", limit.Event-100), "\n\n"} {
-		if err := s.Feed([]byte(piece), func(e wire.SSEEvent) { got = len(e.Data) }); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Feed([]byte(piece), func(e wire.SSEEvent) { got = len(e.Data) }))
 	}
 	if got != limit.Event-100 {
 		t.Errorf("%d bytes of data, want %d", got, limit.Event-100)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/tacho-bench/tacho/internal/compare"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 )
@@ -62,19 +63,13 @@ func compared(t *testing.T, runs []outcome.Run) *compare.Comparison {
 	t.Helper()
 	var o compare.Options
 	for _, name := range compare.Quantities {
-		q, err := metric.ParseQuantity(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := must.Get(metric.ParseQuantity(name))(t)
 		o.Quantities = append(o.Quantities, q)
 	}
 	var sides []compare.Side
 	for i := range runs {
 		sides = append(sides, compare.Side{Name: runs[i].Name, Runs: runs[i : i+1]})
 	}
-	c, err := compare.Compare(sides, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(compare.Compare(sides, o))(t)
 	return c
 }

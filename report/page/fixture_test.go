@@ -14,6 +14,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/instrument"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/report/page"
@@ -104,9 +105,7 @@ func levels() [][]*tacho.Record {
 func write(t testing.TB, runs ...outcome.Run) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := page.Write(&b, runs, nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, page.Write(&b, runs, nil))
 	return b.Bytes()
 }
 
@@ -118,9 +117,7 @@ func data(t testing.TB, html []byte, into any) {
 	if !found {
 		t.Fatal("the page has no data")
 	}
-	if err := json.Unmarshal(text, into); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, into))
 }
 
 // withRecords returns a run whose levels have records. later is added to the latency of

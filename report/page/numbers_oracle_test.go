@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 )
 
@@ -34,10 +35,7 @@ func TestOraclePagesFormatNumbersLikeScreens(t *testing.T) {
 		of     func(float64) string
 	}{{"num", metric.Brief}, {"tick", metric.Setting}, {"signed", metric.Signed}, {"time", metric.Duration}, {"percent", metric.Percent}}
 
-	source, err := assets.ReadFile("assets/numbers.js")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := must.Get(assets.ReadFile("assets/numbers.js"))(t)
 	var numbers []string
 	for _, v := range values {
 		numbers = append(numbers, strings.ReplaceAll(strings.TrimPrefix(strconv.FormatFloat(v, 'g', -1, 64), "+"), "Inf", "Infinity"))
@@ -45,10 +43,7 @@ func TestOraclePagesFormatNumbersLikeScreens(t *testing.T) {
 	script := string(source) + "const values = [" + strings.Join(numbers, ",") + "];\nconsole.log(JSON.stringify([num, tick, signed, time, percent].map((rule) => values.map(rule))));\n"
 	node := exec.CommandContext(t.Context(), "node", "-")
 	node.Stdin, node.Stderr = strings.NewReader(script), os.Stderr
-	out, err := node.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(node.Output())(t)
 	var texts [][]string
 	if err := json.Unmarshal(out, &texts); err != nil || len(texts) != len(rules) {
 		t.Fatal(err, len(texts))

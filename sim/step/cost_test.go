@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 func TestStepTime(t *testing.T) {
@@ -83,9 +85,7 @@ func TestLengths(t *testing.T) {
 		{Lengths{Kind: "normal", Mean: 50, SD: 10, Max: 1000, Long: LongLengths{From: 80, Mean: 120, SD: 5}}, 79, 50, 1, 100},
 		{Lengths{Kind: "normal", Mean: 50, SD: 10, Max: 1000, Long: LongLengths{From: 80, Mean: 120, SD: 5}}, 80, 120, 90, 150},
 	} {
-		if err := tc.l.validate(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tc.l.validate())
 		rng := rand.New(rand.NewPCG(1, 2))
 		const n = 20_000
 		sum := 0

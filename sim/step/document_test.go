@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // The document on profiles names every field, and its examples can be parsed.
 func TestProfileDocument(t *testing.T) {
-	text, err := os.ReadFile("../../docs/profile.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../docs/profile.md"))(t)
 	var walk func(path string, of reflect.Type)
 	walk = func(path string, of reflect.Type) {
 		for f := range of.Fields() {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // plain returns a profile in which a step takes one millisecond per token.
@@ -83,10 +85,7 @@ func (e *Engine) checkInvariants(t *testing.T) {
 // step.
 func drive(t *testing.T, p Profile, seed uint64, arrivals []Arrival) (map[uint64][]Emission, Stats) {
 	t.Helper()
-	e, err := New(p, seed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(New(p, seed))(t)
 	got := map[uint64][]Emission{}
 	var now time.Duration
 	for steps := 0; ; steps++ {
@@ -94,9 +93,7 @@ func drive(t *testing.T, p Profile, seed uint64, arrivals []Arrival) (map[uint64
 			t.Fatal("no end after a million steps")
 		}
 		for len(arrivals) > 0 && arrivals[0].At <= now {
-			if err := e.Add(arrivals[0].At, &arrivals[0].Request); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, e.Add(arrivals[0].At, &arrivals[0].Request))
 			arrivals = arrivals[1:]
 		}
 		end, ok := e.Next(now)
@@ -358,9 +355,7 @@ func TestPoliciesDiffer(t *testing.T) {
 	} {
 		p := plain(tc.policy)
 		traces, _, err := Simulate(p, 1, arrivals)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		var got []int
 		for _, trace := range traces {
 			for _, ev := range trace.Events {
@@ -458,16 +453,11 @@ func TestCancel(t *testing.T) {
 	p := plain("chunked")
 	p.MaxSequences = 1
 	p.FrontEnd.FixedMs = 5
-	e, err := New(p, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(New(p, 1))(t)
 	var got []uint64
 	finish := func() { e.Finish(func(m Emission) { got = append(got, m.ID) }) }
 	for id := range uint64(5) {
-		if err := e.Add(0, request(id)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, e.Add(0, request(id)))
 	}
 	cancel := func(id uint64, when string) {
 		t.Helper()
@@ -511,14 +501,9 @@ func TestCancel(t *testing.T) {
 func TestCancelWhilePreempted(t *testing.T) {
 	p := plain("chunked")
 	p.KV.Blocks = 5
-	e, err := New(p, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(New(p, 1))(t)
 	for id := range uint64(2) {
-		if err := e.Add(0, &Request{ID: id, Prompt: 8, MaxNew: 8, IgnoreEOS: true}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, e.Add(0, &Request{ID: id, Prompt: 8, MaxNew: 8, IgnoreEOS: true}))
 	}
 	tokens := 0
 	var now time.Duration
@@ -544,17 +529,12 @@ func TestCancelWhilePreempted(t *testing.T) {
 }
 
 func TestNextRepeatsItself(t *testing.T) {
-	e, err := New(plain("chunked"), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(New(plain("chunked"), 1))(t)
 	e.Finish(func(Emission) { t.Error("emission without a step") })
 	if _, ok := e.Next(0); ok {
 		t.Error("an idle engine has a step")
 	}
-	if err := e.Add(time.Second, &Request{Prompt: 3, MaxNew: 1}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, e.Add(time.Second, &Request{Prompt: 3, MaxNew: 1}))
 	first, _ := e.Next(time.Second)
 	if again, ok := e.Next(2 * time.Second); !ok || again != first || first != time.Second+3*time.Millisecond {
 		t.Errorf("step ends at %v, then at %v (%v)", first, again, ok)
@@ -583,12 +563,8 @@ func TestAddRefuses(t *testing.T) {
 		{"an ID in flight", Request{ID: 9, Prompt: 1, MaxNew: 1}, false, "already in flight"},
 	} {
 		e, err := New(p, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Add(0, &Request{ID: 9, Prompt: 1, MaxNew: 1}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
+		must.Do(t, e.Add(0, &Request{ID: 9, Prompt: 1, MaxNew: 1}))
 		err = e.Add(0, &tc.r)
 		if err == nil || !strings.Contains(err.Error(), tc.want) || errors.Is(err, errTooLong) != tc.tooLong {
 			t.Errorf("%s: %v, want %q", tc.name, err, tc.want)
@@ -598,10 +574,7 @@ func TestAddRefuses(t *testing.T) {
 		}
 	}
 	p.ContextTokens = 0
-	e, err := New(p, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(New(p, 1))(t)
 	if err := e.Add(0, &Request{Prompt: 31, MaxNew: 10}); !errors.Is(err, errTooLong) || !strings.Contains(err.Error(), "KV cache of 40") {
 		t.Errorf("more than the KV cache holds: %v", err)
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 var update = flag.Bool("update", false, "write the golden file")
@@ -23,10 +25,7 @@ func fitRows(t *testing.T) []fitRow {
 	if testing.Short() {
 		t.Skip("simulates 130 million tokens")
 	}
-	rows, err := fitOnce()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(fitOnce())(t)
 	return rows
 }
 
@@ -60,19 +59,12 @@ func TestFitWithinFivePercent(t *testing.T) {
 func TestFitGolden(t *testing.T) {
 	rows := fitRows(t)
 	var b strings.Builder
-	if err := writeRows(&b, rows); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeRows(&b, rows))
 	path := filepath.Join("testdata", "fit.golden")
 	if *update {
-		if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(b.String()), 0o600))
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(path))(t)
 	if diff := gocmp.Diff(string(want), b.String()); diff != "" {
 		t.Errorf("the fit has changed; run go test ./sim/step -update (-want +got):\n%s", diff)
 	}
@@ -80,10 +72,7 @@ func TestFitGolden(t *testing.T) {
 
 // The workloads have the sums stated in the reports.
 func TestSeedWorkloads(t *testing.T) {
-	rows, err := seedRows()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := must.Get(seedRows())(t)
 	for _, row := range rows {
 		i := slices.IndexFunc(seedSystems, func(s seedSystem) bool { return s.seed == row.seed })
 		arrivals := seedSystems[i].drive(row, rand.New(rand.NewPCG(1, 1)))
@@ -122,9 +111,7 @@ func TestMeasure(t *testing.T) {
 		{Events: ms(100, 200, 300), EOS: true},            // two tokens in 200 ms
 		{Arrival: milliseconds(50), Events: ms(100, 500)}, // two tokens in 400 ms
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	want := measures{75, 300, 200, 8, 0.5, 99.5, 394}
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -6,16 +6,15 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // serveAll serves arrivals, cancels some of them, and returns when each token was
 // generated.
 func serveAll(t *testing.T, p Profile, late bool, arrivals []Arrival, giveUp map[uint64]time.Duration) (tokens map[uint64][]time.Duration, all Stats, over time.Duration) {
 	t.Helper()
-	s, err := NewServer(p, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(NewServer(p, 1))(t)
 	now := time.Duration(0)
 	out, ended := map[uint64][]time.Duration{}, map[uint64]bool{}
 	deliver := func(m *Emission) {
@@ -46,9 +45,7 @@ func serveAll(t *testing.T, p Profile, late bool, arrivals []Arrival, giveUp map
 		at, busy = s.Next()
 		switch {
 		case len(arrivals) > 0 && (!busy || arrivals[0].At <= at):
-			if err := s.Add(arrivals[0].At, &arrivals[0].Request); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Add(arrivals[0].At, &arrivals[0].Request))
 			arrivals = arrivals[1:]
 			continue
 		case !busy:
@@ -63,14 +60,8 @@ func serveAll(t *testing.T, p Profile, late bool, arrivals []Arrival, giveUp map
 // the same steps and memory, under every policy, even if memory is short and
 // requests are cancelled.
 func TestDeferDelivery(t *testing.T) {
-	base, err := Load("vllm-8b-h100")
-	if err != nil {
-		t.Fatal(err)
-	}
-	real, err := Load("vllm-8b-h200")
-	if err != nil {
-		t.Fatal(err)
-	}
+	base := must.Get(Load("vllm-8b-h100"))(t)
+	real := must.Get(Load("vllm-8b-h200"))(t)
 	for name, change := range map[string]func(*Profile){
 		"as it is":      func(*Profile) {},
 		"little memory": func(p *Profile) { p.KV.Blocks = 120 },
@@ -153,10 +144,7 @@ func TestDeferDelivery(t *testing.T) {
 
 // A request cancelled at the time of its last token counts as cancelled.
 func TestCancelAtLastToken(t *testing.T) {
-	p, err := Load("vllm-8b-h100")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(Load("vllm-8b-h100"))(t)
 	p.Cost.Noise = 0
 	arrivals := []Arrival{{Request: Request{ID: 1, Prompt: 100, MaxNew: 40, IgnoreEOS: true}}, {Request: Request{ID: 2, Prompt: 100, MaxNew: 60, IgnoreEOS: true}}}
 	for _, p.Priority = range []bool{false, true} { // priorities disable jumps

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // lruModel is a reference prefix cache: a list of hashes in order of eviction.
@@ -67,9 +69,7 @@ func TestPrefixHitsOneByOne(t *testing.T) {
 			arrivals = append(arrivals, Arrival{At: time.Duration(i) * time.Minute, Request: r})
 		}
 		traces, stats, err := Simulate(p, trial, arrivals)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		sum := 0
 		for i, trace := range traces {
 			if trace.Cached != want[i] {
@@ -96,9 +96,7 @@ func TestPrefixHitsTogether(t *testing.T) {
 		p.KV = KV{BlockTokens: 4, PrefixCache: true}
 		arrivals := randomArrivals(rng, p, 60)
 		traces, stats, err := Simulate(p, trial, arrivals)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		seen := map[uint64]bool{}
 		var queries, hits int64
 		for i, a := range arrivals { // admission is in order of arrival
@@ -131,9 +129,7 @@ func TestPrefixOfOutput(t *testing.T) {
 		{Request: Request{ID: 1, Prompt: 6, MaxNew: 7, IgnoreEOS: true, Blocks: blocks[:3]}},
 		{At: time.Minute, Request: Request{ID: 2, Prompt: 17, MaxNew: 1, Blocks: blocks}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	// 6 + 7 tokens, of which the last was never fed back: three full blocks of
 	// four.
 	if got := traces[1].Cached; got != 12 {
@@ -145,15 +141,10 @@ func TestPrefixCacheOffAndDropped(t *testing.T) {
 	run := func(on, drop bool) int {
 		p := plain("chunked")
 		p.KV.PrefixCache = on
-		e, err := New(p, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(New(p, 1))(t)
 		cached := 0
 		for id := range uint64(2) {
-			if err := e.Add(0, &Request{ID: id, Prompt: 9, MaxNew: 1, Blocks: []uint64{1, 2}}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, e.Add(0, &Request{ID: id, Prompt: 9, MaxNew: 1, Blocks: []uint64{1, 2}}))
 			e.Next(0)
 			e.Finish(func(m Emission) { cached = m.Cached })
 			if drop {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // times returns the delivery times of tokens in milliseconds.
@@ -32,9 +34,7 @@ func exactly(id uint64, prompt, output int) Request {
 
 func TestLengthHistogram(t *testing.T) {
 	l := Lengths{Kind: "histogram", Min: 3, Max: 100, Histogram: []LengthBin{{To: 4, Share: 2}, {To: 10, Share: 0}, {To: 100, Share: 6}}}
-	if err := l.validate(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.validate())
 	rng := rand.New(rand.NewPCG(1, 2))
 	const n = 100_000
 	short, sum := 0, 0
@@ -192,9 +192,7 @@ func simulate(t *testing.T, p Profile, requests ...Request) (out [][]float64) {
 		arrivals = append(arrivals, Arrival{Request: r})
 	}
 	traces, stats, err := Simulate(p, 1, arrivals)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if stats.Running+stats.Waiting+stats.KVUsedBlocks != 0 || stats.Finished != int64(len(requests)) {
 		t.Errorf("at the end: %+v", stats)
 	}
@@ -246,14 +244,9 @@ func TestSeveralEngines(t *testing.T) {
 func TestCancelInTransfer(t *testing.T) {
 	p := plain("chunked")
 	p.KV.BytesPerToken, p.Split = 1_000_000, Split{Prefill: 1, Decode: 1, GBPerS: 1}
-	s, err := NewServer(p, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(NewServer(p, 1))(t)
 	r := exactly(1, 10, 3)
-	if err := s.Add(0, &r); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Add(0, &r))
 	for at, ok := s.Next(); ok; at, ok = s.Next() {
 		s.Advance(at, func(m *Emission) { t.Errorf("%+v", m) })
 		if at == 10*time.Millisecond { // prefilled; the transfer takes another 10 ms

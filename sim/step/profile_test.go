@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/bounded"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 func TestEmbeddedProfiles(t *testing.T) {
@@ -53,9 +54,7 @@ cost: {step: [{tokens: 1, ms: 1}]}
 
 func TestLoad(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mine.yaml")
-	if err := os.WriteFile(path, []byte(minimal), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(minimal), 0o600))
 	p, err := Load(path)
 	if err != nil || p.StepTokens != 16 {
 		t.Errorf("from a file: %+v, %v", p, err)
@@ -157,9 +156,7 @@ func tryProfile(t *testing.T, b []byte) {
 		})
 	}
 	traces, stats, err := Simulate(p, 1, arrivals)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, trace := range traces {
 		if trace.Err == nil && trace.Finish == "" {
 			t.Fatalf("request %d was lost: %+v", trace.ID, stats)
@@ -178,18 +175,13 @@ func TestPublishedFigures(t *testing.T) {
 	}
 	load := func(name string) Profile {
 		t.Helper()
-		p, err := Load(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(Load(name))(t)
 		return p
 	}
 	simulate := func(p Profile, arrivals []Arrival) []Trace {
 		t.Helper()
 		traces, _, err := Simulate(p, 1, arrivals)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		return traces
 	}
 
@@ -206,28 +198,19 @@ func TestPublishedFigures(t *testing.T) {
 		prompt, output int
 		tokensPerS     float64
 	}{{1000, 1000, 4205}, {2048, 128, 762}, {5000, 500, 898}} {
-		m, err := measure(simulate(trtllm, alike(1500, tc.prompt, tc.output)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(measure(simulate(trtllm, alike(1500, tc.prompt, tc.output))))(t)
 		within("trtllm throughput", m[3], tc.tokensPerS, 10)
 	}
 
 	for n, tpot := range map[int]float64{1: 6.48, 4: 6.59} {
-		m, err := measure(simulate(load("vllm-8b-h100"), alike(n, 100, 128)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(measure(simulate(load("vllm-8b-h100"), alike(n, 100, 128))))(t)
 		within("vllm TPOT", m[1], tpot, 2)
 		if n == 1 {
 			within("vllm TTFT", m[0], 13.98, 10)
 		}
 	}
 
-	m, err := measure(simulate(load("llamacpp-8b-q4-rtx4090"), alike(1, 8000, 100)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(measure(simulate(load("llamacpp-8b-q4-rtx4090"), alike(1, 8000, 100))))(t)
 	// 9.73 ms with 32,768 tokens of context, and proportionally less with 8,050.
 	within("llama.cpp TPOT", m[1], 9.73-4.26*(32768-8050)/32768, 2)
 }

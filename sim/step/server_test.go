@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // randomServer adds the processes around an engine to a profile.
@@ -30,21 +32,15 @@ func TestServerLosesNothing(t *testing.T) {
 		rng := rand.New(rand.NewPCG(trial, 11))
 		bare := randomProfile(rng)
 		p := randomServer(rng, bare)
-		if err := p.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Validate())
 		arrivals := randomArrivals(rng, p, 40)
 		got, stats, err := Simulate(p, trial, arrivals)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if stats.Running != 0 || stats.Waiting != 0 || stats.KVUsedBlocks != 0 {
 			t.Fatalf("trial %d: at the end %+v", trial, stats)
 		}
 		want, _, err := Simulate(bare, trial, arrivals)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for i := range got {
 			tokens, before := 0, arrivals[i].At
 			for _, e := range got[i].Events {
@@ -80,9 +76,7 @@ func TestStepsInFlight(t *testing.T) {
 		p.Cost = Cost{Step: []Knot{{1, 10}}}
 		p.Host = Host{StepsInFlight: tt.inFlight, LaunchMs: tt.launch, GraphMs: tt.launch, EagerMs: tt.launch}
 		got, _, err := Simulate(p, 1, []Arrival{{Request: Request{ID: 1, Prompt: 4, MaxNew: 101, IgnoreEOS: true}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		events := got[0].Events
 		if gap := (events[90].At - events[40].At) / 50; gap != tt.want {
 			t.Errorf("%d in flight, %v ms to launch: a token every %v, want %v", tt.inFlight, tt.launch, gap, tt.want)
@@ -106,9 +100,7 @@ func TestAPIProcessLimitsThroughput(t *testing.T) {
 			arrivals = append(arrivals, Arrival{Request: Request{ID: uint64(i), Prompt: 4, MaxNew: 200, IgnoreEOS: true}})
 		}
 		got, _, err := Simulate(p, 1, arrivals)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		events, tokens := 0, 0
 		for _, g := range got {
 			events += len(g.Events)
@@ -127,14 +119,9 @@ func TestCancelInAPI(t *testing.T) {
 		p.Cost = Cost{Step: []Knot{{1, 1}}}
 		p.API = API{RequestMs: 1, Turns: 4, SubmitMs: 0.5, EventUs: 100, EndMs: 0.1}
 		p.Host = Host{StepsInFlight: 2, LaunchMs: 0.2}
-		s, err := NewServer(p, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(NewServer(p, 1))(t)
 		for id := range uint64(3) {
-			if err := s.Add(0, &Request{ID: id, Prompt: 4, MaxNew: 30, IgnoreEOS: true}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Add(0, &Request{ID: id, Prompt: 4, MaxNew: 30, IgnoreEOS: true}))
 		}
 		tokens, cancelled := map[uint64]int{}, false
 		for at, ok := s.Next(); ok; at, ok = s.Next() {

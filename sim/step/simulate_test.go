@@ -7,6 +7,8 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // Simulate gives the same emissions as an engine driven step by step.
@@ -17,9 +19,7 @@ func TestSimulateMatchesEngine(t *testing.T) {
 		arrivals := randomArrivals(rng, p, 30)
 		emissions, wantStats := drive(t, p, trial, arrivals)
 		traces, stats, err := Simulate(p, trial, arrivals)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if diff := gocmp.Diff(wantStats, stats); diff != "" {
 			t.Fatalf("trial %d, stats (-want +got):\n%s", trial, diff)
 		}
@@ -55,9 +55,7 @@ func TestSimulateKeepsTheCallersOrder(t *testing.T) {
 		{At: 2 * time.Second, Request: Request{ID: 2, Prompt: 100, MaxNew: 1}},
 		{At: 0, Request: Request{ID: 3, Prompt: 2, MaxNew: 1}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if traces[1].Err == nil || !strings.Contains(traces[1].Err.Error(), "too long") || traces[1].Events != nil {
 		t.Errorf("the request that does not fit: %+v", traces[1])
 	}
@@ -76,13 +74,8 @@ func TestSimulateKeepsTheCallersOrder(t *testing.T) {
 
 // A step ends at its computed time even if the driver wakes up late.
 func TestLatenessDoesNotAddUp(t *testing.T) {
-	e, err := New(plain("chunked"), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Add(0, &Request{ID: 1, Prompt: 4, MaxNew: 10, IgnoreEOS: true}); err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(New(plain("chunked"), 1))(t)
+	must.Do(t, e.Add(0, &Request{ID: 1, Prompt: 4, MaxNew: 10, IgnoreEOS: true}))
 	var now time.Duration
 	for step := range 10 {
 		end, ok := e.Next(now)
@@ -90,9 +83,7 @@ func TestLatenessDoesNotAddUp(t *testing.T) {
 			t.Fatalf("step %d ends at %v, want %v", step, end, want)
 		}
 		if step == 2 { // the driver is late: a request that arrived meanwhile is not scheduled before its arrival
-			if err := e.Add(end+3*time.Millisecond, &Request{ID: 2, Prompt: 1, MaxNew: 1}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, e.Add(end+3*time.Millisecond, &Request{ID: 2, Prompt: 1, MaxNew: 1}))
 		}
 		e.Finish(func(m Emission) {
 			if m.ID == 2 && m.Admitted < 9*time.Millisecond {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/live"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // BenchmarkSecond measures the cost of watching one second of 50,000 tokens/s: counting
@@ -37,10 +38,7 @@ func BenchmarkSecond(b *testing.B) {
 			drawn += len(strings.Join(Screen{Wide: 80, High: 24}.Frame(&s), "\n"))
 		}
 		s := state.Snapshot()
-		text, err := json.Marshal(s)
-		if err != nil {
-			b.Fatal(err)
-		}
+		text := must.Get(json.Marshal(s))(b)
 		drawn += len(text)
 	}
 	if drawn == 0 {

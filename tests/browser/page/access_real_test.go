@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/tests/browser/chrome"
 )
@@ -25,9 +26,7 @@ func TestRealAccessible(t *testing.T) {
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skip("axe-core is not installed: make axe")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for name, list := range map[string][]outcome.Run{
 		"sweep": {withSLO()}, "single": {measured(about, requests(0, 200, 10, 20))}, "several": {withSLO(), measured(outcome.About{Name: "other"}, requests(0, 50, 10, 0))},
 	} {

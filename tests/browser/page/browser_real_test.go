@@ -20,6 +20,7 @@ import (
 	"testing"
 
 	"github.com/tacho-bench/tacho/internal/archive"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/report/page"
@@ -47,9 +48,7 @@ var desk = chrome.View{Width: 1600, Height: 1000}
 func open(t testing.TB, view chrome.View, hash string, runs ...outcome.Run) *tab {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "report.html")
-	if err := os.WriteFile(path, write(t, runs...), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, write(t, runs...), 0o600))
 	return openFile(t, view, "file://"+path+hash)
 }
 
@@ -59,10 +58,7 @@ func openFile(t testing.TB, view chrome.View, address string) *tab {
 	if startErr != nil {
 		t.Fatal(startErr)
 	}
-	p, err := chromium.Open(address, view)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(chromium.Open(address, view))(t)
 	t.Cleanup(func() {
 		if problems := p.Problems(); len(problems) > 0 {
 			t.Errorf("the page complains: %s", problems)
@@ -88,9 +84,7 @@ type tab struct {
 // eval returns the value of an expression in the page.
 func eval[T any](p *tab, expression string) (out T) {
 	p.t.Helper()
-	if err := p.Eval(expression, &out); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, p.Eval(expression, &out))
 	return out
 }
 
@@ -104,17 +98,13 @@ func (p *tab) wait(format string, args ...any) {
 
 func (p *tab) do(expression string) {
 	p.t.Helper()
-	if err := p.Eval(expression+"; 0", nil); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, p.Eval(expression+"; 0", nil))
 }
 
 func (p *tab) keys(shift bool, names ...string) {
 	p.t.Helper()
 	for _, name := range names {
-		if err := p.Key(name, shift); err != nil {
-			p.t.Fatal(err)
-		}
+		must.Do(p.t, p.Key(name, shift))
 	}
 }
 
@@ -136,16 +126,12 @@ func (p *tab) place(selector string) (x, y, height float64) {
 
 func (p *tab) click(selector string) {
 	p.t.Helper()
-	if err := p.ClickOn(selector); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, p.ClickOn(selector))
 }
 
 func (p *tab) mouse(m chrome.Mouse) {
 	p.t.Helper()
-	if err := p.Mouse(m); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Do(p.t, p.Mouse(m))
 }
 
 // saved returns the file saved by a button of a chart's menu.
@@ -153,10 +139,7 @@ func (p *tab) saved(name, button, file string) []byte {
 	p.t.Helper()
 	p.click(chart(name) + " .menu summary")
 	p.click(chart(name) + " [data-do=" + button + "]")
-	text, err := chromium.Downloaded(file)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	text := must.Get(chromium.Downloaded(file))(p.t)
 	return text
 }
 
@@ -300,16 +283,10 @@ func TestRealSeveralRuns(t *testing.T) {
 // their text.
 func TestRealSeedsAreDrawn(t *testing.T) {
 	const dir = "../../../testdata/seeds"
-	runs, err := archive.All(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	runs := must.Get(archive.All(dir, nil))(t)
 	p := open(t, desk, "", runs...)
 	for k, file := range []string{"000_902df92d1b3a4732.txt", "001_8b5b9f497242493f.txt"} { // vLLM and TGI
-		text, err := os.ReadFile(filepath.Join(dir, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(dir, file)))(t)
 		numbers := func(label string) (out []float64) {
 			for _, found := range regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(label)+` +([\d.]+)`).FindAllStringSubmatch(string(text), -1) {
 				v, _ := strconv.ParseFloat(found[1], 64)
@@ -466,10 +443,7 @@ func TestRealExport(t *testing.T) {
 		t.Errorf("the SVG of the timeline is %.300s", drawing)
 	}
 	for name, file := range map[string]string{"ITL": "tacho-itl.png", "Timeline of requests": "tacho-timeline-of-requests.png"} {
-		picture, err := png.Decode(bytes.NewReader(p.saved(name, "png", file)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		picture := must.Get(png.Decode(bytes.NewReader(p.saved(name, "png", file))))(t)
 		colours := map[color.Color]bool{}
 		for x := range picture.Bounds().Dx() {
 			for y := range picture.Bounds().Dy() {
@@ -537,9 +511,7 @@ func TestRealLooks(t *testing.T) {
 			p := open(t, chrome.View{Width: 390, Height: 900}, "", list...)
 			checkLook(p, chrome.View{Width: 390, Height: 900})
 			for _, view := range []chrome.View{{Width: 390, Height: 900, Dark: true}, {Width: 1600, Height: 900, Dark: true}, {Width: 1600, Height: 900}} {
-				if err := p.Look(view); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, p.Look(view))
 				p.wait("innerWidth === %d && wide === innerWidth && matchMedia('(prefers-color-scheme: dark)').matches === %v", view.Width, view.Dark)
 				p.do(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`) // the page is redrawn
 				checkLook(p, view)
@@ -591,9 +563,7 @@ func TestRealManyRequestsInBrowser(t *testing.T) {
 	if len(html) > page.MostBytes {
 		t.Errorf("%d bytes", len(html))
 	}
-	if err := os.WriteFile(path, html, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, html, 0o600))
 	for range times {
 		p := openFile(t, desk, "file://"+path)
 		drawn := eval[float64](p, `performance.getEntriesByType('navigation')[0].loadEventEnd`)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/report/conclusion"
@@ -113,9 +114,7 @@ func TestRealPinnedRequest(t *testing.T) {
 	p := open(t, desk, "#level=20", run)
 	const panel = "document.querySelector('.pinned')"
 	at := eval[[2]float64](p, fmt.Sprintf(requestPlace, "rowsOf(timelineLevel()).find((v) => !v.error && v.i > 20)"))
-	if err := p.Click(at[0], at[1]); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Click(at[0], at[1]))
 	p.wait("%s && %[1]s.innerText.includes('bench-7-1')", panel)
 	name := eval[string](p, "pinned.q.name")
 	said := eval[string](p, panel+".innerText")
@@ -216,10 +215,7 @@ var pdfPage = regexp.MustCompile(`/Type\s*/Page\b`)
 func TestRealPrintedPages(t *testing.T) {
 	for name, run := range map[string]outcome.Run{"sweep": withSLO(), "single": measured(about, requests(0, 200, 10, 20))} {
 		p := open(t, desk, "", run)
-		pdf, err := p.Print()
-		if err != nil {
-			t.Fatal(err)
-		}
+		pdf := must.Get(p.Print())(t)
 		if n := len(pdfPage.FindAll(bytes.ReplaceAll(pdf, []byte("/Type /Pages"), nil), -1)); n != 2 {
 			t.Errorf("%s: %d pages", name, n)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/report/conclusion"
@@ -237,10 +238,7 @@ func TestRealGrammarOfSLO(t *testing.T) {
 		Goals []goal `json:"goals"`
 		Error string `json:"error"`
 	}
-	list, err := json.Marshal(texts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(json.Marshal(texts))(t)
 	p := open(t, desk, "", ladder(100, 200))
 	got := eval[[]read](p, fmt.Sprintf(`%s.map((text) => { try { return { goals: parseSLO(text) }; } catch (e) { return { error: e.message }; } })`, list))
 	round := func(v float64) float64 { return math.Round(v*1e9) / 1e9 }

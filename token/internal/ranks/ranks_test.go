@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // TestTablesAreThePublishedOnes checks that each table, written as a tiktoken file, is
@@ -22,10 +24,7 @@ func TestTablesAreThePublishedOnes(t *testing.T) {
 	} {
 		var file bytes.Buffer
 		write := func(table string, first int) {
-			tokens, err := Tokens(table)
-			if err != nil {
-				t.Fatal(err)
-			}
+			tokens := must.Get(Tokens(table))(t)
 			for i, token := range tokens {
 				fmt.Fprintf(&file, "%s %d\n", base64.StdEncoding.EncodeToString(token.Text), first+i)
 			}
@@ -45,14 +44,9 @@ func TestTablesAreThePublishedOnes(t *testing.T) {
 
 func TestPack(t *testing.T) {
 	want := []Token{{[]byte("a"), 0}, {Text: []byte{}}, {bytes.Repeat([]byte("long"), 100), 399}}
-	packed, err := Pack(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	packed := must.Get(Pack(want))(t)
 	got, err := unpack(packed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Unpack(Pack()) (-want +got)\n%s", diff)
 	}
@@ -61,9 +55,7 @@ func TestPack(t *testing.T) {
 			t.Errorf("Unpack(%x): no error", broken)
 		}
 	}
-	if packed, err = Pack([]Token{{[]byte("ab"), 2}}); err != nil {
-		t.Fatal(err)
-	}
+	packed = must.Get(Pack([]Token{{[]byte("ab"), 2}}))(t)
 	if _, err := unpack(packed); err == nil {
 		t.Error("a token that is merged from itself: no error")
 	}
