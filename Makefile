@@ -374,6 +374,11 @@ test-bombs:
 test-coverage:
 	go test -tags coverage -run TestCoverage -count 1 -timeout 6h -v ./stat ./internal/cli
 
+## test-pauses: pauses of simulated engines by length, rhythm and load: found share and false alarms (6 minutes; the table of docs/log/pauses.md)
+.PHONY: test-pauses
+test-pauses:
+	PAUSES=1 go test -run TestPausesOfServers -count 1 -timeout 1h -v ./internal/truth
+
 SEEDS ?= 12
 FIRST ?= 1000
 TRUTH ?= 100000

@@ -34,6 +34,7 @@ type Config struct {
 	Unsent           int       `json:"unsent,omitempty"`                    // sessions that were never sent although they were due before the sending ended
 	Predicted        bool      `json:"predicted,omitempty"`                 // computed by a model, not measured
 	Simulated        bool      `json:"simulated,omitempty"`                 // a server was an engine of tacho sim
+	Engine           string    `json:"engine,omitempty"`                    // name of the servers, as they report it ("sglang"); empty if it is unknown or they differ
 	Draws            int       `json:"draws,omitempty"`                     // draws of the model's parameters, from which Ranges are computed
 	Ranges           []Range   `json:"ranges,omitempty"`                    // ranges of predicted values, given the uncertainty of the parameters
 	RangesCover      string    `json:"ranges_cover,omitempty"`              // the uncertainty covered by Ranges, in words
@@ -50,6 +51,14 @@ type Range struct {
 	Value float64 `json:"value"`
 	Low   float64 `json:"low"`
 	High  float64 `json:"high"`
+}
+
+// EngineOf returns the name that all servers have, or "".
+func EngineOf[S any](servers []S, name func(S) string) string {
+	if len(servers) == 0 || slices.ContainsFunc(servers, func(s S) bool { return name(s) != name(servers[0]) }) {
+		return ""
+	}
+	return name(servers[0])
 }
 
 // DefaultConfig returns the defaults of vLLM's serving benchmark.

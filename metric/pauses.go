@@ -16,12 +16,12 @@ const (
 	minPause = 100 * time.Millisecond
 	// pauseSteps is the minimum length of a pause in median gaps between tokens, so that no step of the engine is a
 	// pause.
-	pauseSteps = 10
+	pauseSteps = 5
 	// pauseTail is the part of a pause's length after its end in which the first tokens of prompts show that the engine
 	// processed these prompts during the pause. Many streams then go on together, and their tokens do not arrive at the same time.
 	pauseTail = 0.25
 	// prefillQuantile selects prompts that hardly waited for others.
-	prefillQuantile = 0.25
+	prefillQuantile = 0.1
 	// prefillShare is how much longer than such a prompt another one may take for its length. An engine may decode in
 	// between.
 	prefillShare = 2
@@ -29,6 +29,8 @@ const (
 	// gap and the median gap, as a share. Two random gaps differ as little in one of seven cases.
 	rhythmMin    = 3
 	rhythmSpread = 0.15
+	// rhythmMissed is the number of gaps from which one may hold up to two pauses that no stream saw.
+	rhythmMissed = 4
 	// maxPauses is the number of pauses in a list.
 	maxPauses = 100
 	// maxReplicas is the number of servers that are checked for pauses of their own.
@@ -123,13 +125,12 @@ func (rs *replicas) merge(o *replicas) {
 
 // pauses returns nil if there is no pause.
 func (a *Accumulator) pauses(s *Summary) *ServerPauses {
-	step := time.Duration(s.Classic(ITL).Median * 1e6)
-	clients := s.Config.Client.stalls()
-	streams := a.streams("")
-	all := a.judge(&a.activity, streams, clients, step)
+	j := judging{s.Config.Client.stalls(), time.Duration(s.Classic(ITL).Median * 1e6), a.sampling.weight()}
+	streams := streamsOf(a.marks, "")
+	all := j.judge(&a.activity, streams)
 	if len(a.replicas.by) > 1 {
 		for endpoint, one := range a.replicas.by {
-			for _, p := range a.judge(one, a.streams(endpoint), clients, step) {
+			for _, p := range j.judge(one, streamsOf(a.marks, endpoint)) {
 				if p.Kind == ServerPause && !slices.ContainsFunc(all, func(q Pause) bool { return p.quiet().overlap(q.quiet()) > 0 }) {
 					p.Kind, p.Endpoint = ReplicaPause, endpoint
 					all = append(all, p)
@@ -137,6 +138,11 @@ func (a *Accumulator) pauses(s *Summary) *ServerPauses {
 			}
 		}
 	}
+	return summarizePauses(all, streams)
+}
+
+// summarizePauses returns nil if there is no pause.
+func summarizePauses(all []Pause, streams []*marks) *ServerPauses {
 	if len(all) == 0 {
 		return nil
 	}
@@ -149,16 +155,60 @@ func (a *Accumulator) pauses(s *Summary) *ServerPauses {
 	return out
 }
 
-// streams returns the successful streams of a server in the order in which they were sent. The name "" stands for all.
-func (a *Accumulator) streams(endpoint string) []*marks {
+// streamsOf returns the successful streams of a server in the order in which they were sent. The name "" stands for all.
+func streamsOf(all []marks, endpoint string) []*marks {
 	var out []*marks
-	for i := range a.marks {
-		if m := &a.marks[i]; m.streamed() && (endpoint == "" || m.endpoint == endpoint) {
+	for i := range all {
+		if m := &all[i]; m.streamed() && (endpoint == "" || m.endpoint == endpoint) {
 			out = append(out, m)
 		}
 	}
 	slices.SortFunc(out, func(a, b *marks) int { return cmp.Compare(a.sent, b.sent) })
 	return out
+}
+
+// recentStreams is the number of finished requests among which a running level is searched for pauses.
+const recentStreams = 1 << 13
+
+// recent holds the latest finished requests of a running level.
+type recent struct {
+	activity activity
+	marks    []marks
+}
+
+func (w *recent) add(r *tacho.Record) {
+	w.activity.add(r)
+	w.marks = append(w.marks, marksOf(r))
+	w.forget()
+}
+
+func (w *recent) merge(o *recent) {
+	w.activity.merge(&o.activity)
+	w.marks = append(w.marks, o.marks...)
+	w.forget()
+}
+
+// forget drops the oldest requests.
+func (w *recent) forget() {
+	if n := len(w.marks); n >= 2*recentStreams {
+		w.marks = append(w.marks[:0], w.marks[n-recentStreams:]...)
+	}
+}
+
+// pauses returns the pauses so far, or nil. A request in flight may still have received tokens at a time that seems
+// quiet, so the latest times are left out.
+func (w *recent) pauses(s *Summary) *ServerPauses {
+	streams := streamsOf(w.marks, "")
+	if len(streams) < fewestRequests {
+		return nil
+	}
+	longest, last := time.Duration(0), time.Duration(0)
+	for _, m := range streams {
+		longest, last = max(longest, m.last-m.sent), max(last, m.last)
+	}
+	j := judging{s.Config.Client.stalls(), time.Duration(s.Classic(ITL).Median * 1e6), 1}
+	all := slices.DeleteFunc(j.judge(&w.activity, streams), func(p Pause) bool { return p.quiet().to > last-longest })
+	return summarizePauses(all, streams)
 }
 
 // A stop is a time without a token, with streams that had work.
@@ -192,18 +242,25 @@ func (a *activity) stops(streams []*marks, least time.Duration) (out []stop) {
 	return out
 }
 
+// judging is what the kind of a pause depends on, besides the streams.
+type judging struct {
+	clients []quiet       // pauses of the client
+	step    time.Duration // median gap between tokens
+	weight  int           // requests that one of the streams represents
+}
+
 // judge returns the pauses of an activity with their kinds.
-func (a *Accumulator) judge(of *activity, streams []*marks, clients []quiet, step time.Duration) (out []Pause) {
-	least := max(minPause, pauseSteps*step)
+func (j *judging) judge(of *activity, streams []*marks) (out []Pause) {
+	least := max(minPause, pauseSteps*j.step)
 	stops := of.stops(streams, least)
 	perToken := prefillTime(streams, stops)
 	for i := range stops {
 		st := &stops[i]
 		kind := ServerPause
 		switch {
-		case slices.ContainsFunc(clients, func(c quiet) bool { return 2*c.overlap(st.quiet) >= st.length() }):
+		case slices.ContainsFunc(j.clients, func(c quiet) bool { return 2*c.overlap(st.quiet) >= st.length() }):
 			kind = ClientPause
-		case st.length()-st.prefill(perToken, step, a.sampling.weight()) < least:
+		case st.length()-st.prefill(perToken, j.step, j.weight) < least:
 			kind = PrefillPause
 		case of.resumed.lumped(st.to, st.tail()):
 			kind = HeldPause
@@ -320,10 +377,15 @@ func rhythm(at []float64) float64 {
 	for i := 1; i < len(at); i++ {
 		gaps = append(gaps, at[i]-at[i-1])
 	}
-	of := stat.New(gaps)
-	median := of.Median()
-	if max(of.Max()-median, median-of.Min()) > rhythmSpread*median {
-		return 0
+	median := stat.New(slices.Clone(gaps)).Median()
+	for _, gap := range gaps {
+		beats := 1.0
+		if len(gaps) >= rhythmMissed {
+			beats = min(max(math.Round(gap/median), 1), 3)
+		}
+		if math.Abs(gap-beats*median) > rhythmSpread*median {
+			return 0
+		}
 	}
 	return median
 }
@@ -424,12 +486,18 @@ func (ps *ServerPauses) longestOf(kind PauseKind) (longest float64) {
 // slowShare is the share of slow requests, in percent, from which pauses are a cause worth naming.
 const slowShare = 10
 
+// pauseCures are the known cures of pauses, by the name of an engine.
+var pauseCures = map[string]string{
+	"sglang": "call its /freeze_gc after warm-up (Python's garbage collection; --gc-warning-threshold-secs logs it)",
+}
+
 // pauseRules name pauses. They never change the verdict, because the measurement is right.
 var pauseRules = []Rule{
 	{
 		Code: "server-pauses", Unit: "pauses", Note: 0, Degraded: never, Invalid: never,
-		Doc:    fmt.Sprintf("times of at least %v and %d median ITL in which streams of a server had work and none received a token, without time that prompts may have needed and stops of the client.", minPause, pauseSteps),
-		Action: "read its log (in SGLang, garbage collection, see /freeze_gc)",
+		Doc:       fmt.Sprintf("times of at least %v and %d median ITL in which streams of a server had work and none received a token, without time that prompts may have needed and stops of the client.", minPause, pauseSteps),
+		Action:    "read its log",
+		actionFor: func(s *Summary) string { return pauseCures[s.Config.Engine] },
 		value: func(s *Summary) (float64, bool) {
 			if s.Pauses == nil {
 				return 0, false

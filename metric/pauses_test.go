@@ -190,6 +190,10 @@ func TestPausesExplainSlowRequests(t *testing.T) {
 	if *got.P99Millis < 300 || *got.P99Without > 25 {
 		t.Errorf("p99 %v ms, %v ms without pauses", *got.P99Millis, *got.P99Without)
 	}
+	seen := paused(90_000, [2]int{5000, 500}, [2]int{15_000, 500}, [2]int{25_000, 500}, [2]int{45_000, 500}, [2]int{55_000, 500}, [2]int{65_000, 500})
+	if missed := pausesOf(Config{}, seen...); missed.EveryS < 10 || missed.EveryS > 10.8 {
+		t.Errorf("one pause of a rhythm without a witness: every %v s", missed.EveryS)
+	}
 	irregular := pausesOf(Config{}, paused(60_000, [2]int{5000, 500}, [2]int{15_000, 500}, [2]int{45_000, 500})...)
 	if irregular.EveryS != 0 || irregular.Pauses != 3 {
 		t.Errorf("gaps of 10 and 30 s are no rhythm: %+v", irregular)
@@ -217,6 +221,46 @@ func TestPausesMerge(t *testing.T) {
 	s := sum.Summary(Config{})
 	if diff := cmp.Diff(want, s.Pauses); diff != "" {
 		t.Errorf("merged: %s", diff)
+	}
+}
+
+// The cure is named only if the engine is known to have it.
+func TestPauseCures(t *testing.T) {
+	for engine, want := range map[string]string{"sglang": "freeze_gc", "vllm": "read its log", "": "read its log"} {
+		var a Accumulator
+		for _, r := range paused(10_000, [2]int{5000, 500}) {
+			_ = a.Add(r)
+		}
+		s := a.Summary(Config{Engine: engine})
+		if !slices.ContainsFunc(s.Verdict.Reasons, func(r Reason) bool { return r.Code == "server-pauses" && strings.Contains(r.Text, want) }) {
+			t.Errorf("%s: %+v, want %s", engine, s.Verdict.Reasons, want)
+		}
+	}
+}
+
+// A running level names the pauses of finished requests, and no time that requests in flight may have filled.
+func TestPausesSoFar(t *testing.T) {
+	all := paused(30_000, [2]int{5000, 500}, [2]int{28_500, 500})
+	var f SoFar
+	for _, r := range all {
+		if r.End < 29*time.Second {
+			f.Add(r)
+		}
+	}
+	s := f.Summary(Config{})
+	if got := kinds(f.Pauses(&s)); got != "server 509 ms at 4.99 s; " {
+		t.Errorf("%s", got)
+	}
+	var parts SoFar
+	for i := range 2 {
+		var part SoFar
+		for _, r := range all[i*len(all)/2 : (i+1)*len(all)/2] {
+			part.Add(r)
+		}
+		parts.Merge(&part)
+	}
+	if got := parts.Pauses(&s); got == nil || got.Pauses != 2 {
+		t.Errorf("merged: %s", kinds(got))
 	}
 }
 

@@ -14,6 +14,7 @@ type SoFar struct {
 	clock    clockUse
 	network  NetworkUse
 	buffered Buffering
+	recent   recent
 }
 
 // Add counts a finished request.
@@ -23,6 +24,7 @@ func (f *SoFar) Add(r *tacho.Record) {
 	f.clock.add(r)
 	f.network.add(r)
 	f.buffered.add(r)
+	f.recent.add(r)
 }
 
 // Merge adds the requests of o.
@@ -32,12 +34,16 @@ func (f *SoFar) Merge(o *SoFar) {
 	f.clock.merge(&o.clock)
 	f.network.merge(&o.network)
 	f.buffered.merge(&o.buffered)
+	f.recent.merge(&o.recent)
 }
 
 // Summary returns the counts as a summary for JudgeSoFar. Figures that are not counts are missing.
 func (f *SoFar) Summary(c Config) Summary {
 	return Summary{Config: c, Counts: f.counts, Tokens: f.tokens, Clock: f.clock.summary(), Network: f.network, Buffering: f.buffered}
 }
+
+// Pauses returns the pauses of the server so far, or nil. The summary has the client and the distribution of ITL.
+func (f *SoFar) Pauses(s *Summary) *ServerPauses { return f.recent.pauses(s) }
 
 // Errors calls add for each value of a classic metric in a record: the true value may be smaller by
 // less and larger by more, because timestamps are bounds.

@@ -4,6 +4,7 @@
 package archive
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -145,6 +146,7 @@ func readLevel(kept *store.Run, i int, s *sums, samples []instrument.Sample, cha
 			c.GPUs += float64(g.Count)
 		}
 	}
+	c.Engine = cmp.Or(c.Engine, metric.EngineOf(kept.Manifest.Target.Servers, func(s store.Server) string { return s.Name }))
 	if m := kept.Mismatch(stage); m != nil {
 		c.Known = append(slices.Clip(c.Known), outcome.RecordsReason(m.String()))
 	}

@@ -257,6 +257,7 @@ func (b *State) verdict() metric.Verdict {
 		return tooEarly("no request has finished; %d are in flight", b.totals.InFlight())
 	}
 	s.Config.Client = b.client
+	s.Pauses = b.judged.soFar.Pauses(&s)
 	s.LimitBound = b.level.Concurrency > 0 && slices.ContainsFunc(b.flows, func(f flow) bool { return f.sent-f.finished >= int64(b.level.Concurrency) })
 	if b.level.Rate > 0 {
 		s.Backlog = backlog(b.flows)

@@ -123,6 +123,7 @@ func (r *Runner) load(ctx context.Context, s *level) (err error) {
 	}
 	s.config.InputEstimated, s.config.Pools = !r.Target.Counter().Exact(), r.Target.Kind.Pools
 	s.config.GPUs, s.config.Simulated = float64(r.Target.GPUs.Count()), r.Target.Simulated
+	s.config.Engine = metric.EngineOf(r.Target.Servers, func(s target.Server) string { return s.Name })
 	if r.Target.Kind.Pools && r.Plan.PercentileMetrics == "" {
 		s.config.Metrics = []string{metric.E2EL.Name} // the only latency
 	}

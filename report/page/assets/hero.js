@@ -55,7 +55,7 @@ function eachRequest() {
       const rule = (p) => (level?.[p] == null ? '' : `<path class="curve ${styleOf(p).dash}" d="M${b.left} ${r1(y(level[p]))}H${r1(b.right)}" data-css="stroke:${ink(styleOf(p).ink)}"/>`);
       const ends = ['p50', 'p99'].filter((p) => level?.[p] != null).map((p) => ({ x: b.right + 5, y: y(level[p]), text: p, colour: ink(styleOf(p).ink) }));
       return svg(w, H, clipTo(b, 'clip-each') + axes({ ...b, x, y, xs: x.ticks(w / 80), ys: y.ticks(6), xUnit: 's since the start of the level', yUnit: 'ms' })
-        + `<g clip-path="url(#clip-each)">${cloud(points(), x, y, ink('run0'), 3.4)}${rule('p50')}${rule('p99')}${each(failed(), (q) => failMark(x(q.sent / 1000), b.upper + 6))}</g>`
+        + `<g clip-path="url(#clip-each)">${pauseMarks([l()], x, b.left, b.right, b.upper, b.lower)}${cloud(points(), x, y, ink('run0'), 3.4)}${rule('p50')}${rule('p99')}${each(failed(), (q) => failMark(x(q.sent / 1000), b.upper + 6))}</g>`
         + limitLinesAt(limits, { ...b, y }) + endLabels(ends, b.upper, b.lower, w));
     },
     table: () => ({ head: ['sent s', `${key().toUpperCase()} ms`], rows: points() }),

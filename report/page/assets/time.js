@@ -51,12 +51,15 @@ function timePanel(p, k, last, x, w) {
   const words = each(parts, ([name, , cls, own]) => `<tspan class="strong" dx="10" data-css="fill:${own && !several() ? ink(own) : runInk(first())}">${sign(cls)}</tspan><tspan dx="3">${esc(name)}</tspan>`);
   return axes({ x, y, left: TIME.left, right: w - TIME.right, upper, lower, xs: last ? x.ticks(w / 80) : [], ys: y.ticks(3), xUnit: last ? 's since the start of the level' : '' })
     + `<text x="0" y="${upper - 8}"><tspan class="strong">${esc(p.title)}</tspan>${words}</text>`
-    + `<g clip-path="url(#clip-time)">${pauseMarks(x, upper, lower)}${each([...seen()].reverse(), (l) => (p.band ? timeBand(l, p.band, x, y) : '') + each(parts, (q) => timePart(l, q, x, y, p.title)))}</g>`;
+    + `<g clip-path="url(#clip-time)">${pauseMarks(seen(), x, TIME.left, w - TIME.right, upper, lower)}${each([...seen()].reverse(), (l) => (p.band ? timeBand(l, p.band, x, y) : '') + each(parts, (q) => timePart(l, q, x, y, p.title)))}</g>`;
 }
-/* Pauses of the server, as bands behind the lines of every chart over time. */
-function pauseMarks(x, upper, lower) {
-  const pauses = seen().flatMap((l) => (l.s.pauses?.list || []).filter((p) => p.kind === 'server' || p.kind === 'replica'));
-  return each(pauses, (p) => `<rect class="pause" x="${x(p.at_s)}" y="${upper}" width="${Math.max(2, x(p.at_s + p.ms / 1000) - x(p.at_s))}" height="${lower - upper}" data-css="fill:${ink('bad')}" opacity=".18"/>`);
+/* Pauses of servers, as bands behind the lines of every chart over time. */
+const pausesOf = (l) => (l.s.pauses?.list || []).filter((p) => p.kind === 'server' || p.kind === 'replica');
+const pauseSpan = (p, x, from, to) => { const a = Math.max(from, x(p.at_s)), b = Math.min(to, x(p.at_s + p.ms / 1000)); return b < from || a > to ? null : [r1(a), r1(Math.max(2, b - a))]; };
+function pauseMarks(levels, x, from, to, upper, lower) {
+  const spans = levels.flatMap((l) => pausesOf(l).map((p) => [p, pauseSpan(p, x, from, to)])).filter((s) => s[1]);
+  const tip = (p) => keyed([['the server stood still', p.endpoint || ''], ['at', `${num(p.at_s)} s`], ['for', time(p.ms)]]);
+  return each(spans, ([p, [a, wide]]) => `<rect class="pause" x="${a}" y="${upper}" width="${wide}" height="${lower - upper}" data-tip="${esc(tip(p))}" data-css="fill:${ink('bad')}" opacity=".18"/>`);
 }
 function timePart(l, [name, get, cls, own], x, y, title) {
   const pts = get(l), colour = own && !several() ? ink(own) : runInk(l.run);
@@ -90,7 +93,7 @@ function overTime() {
   });
   figure('time-charts', {
     name: 'Over time', title: 'Over time', zooms: true, has: () => panels().length > 0,
-    note: () => `All charts over time share one axis in steps of ${time((seen()[0]?.p.bins.width_s || 0) * 1000)}: drag to zoom, double-click to reset.${seen().some((l) => waveOf(l) > 1) ? ' Served is the mean over the median latency.' : ''} Bands span p50 to p95 (ITL: p99). TTFT is plotted at the time the request was sent. The client counts requests ${term('in flight')}; the server reports ${term('KV cache')} and running requests.${seen().some((l) => l.steady) ? ` The bar at the top is the ${term('steady window')}.` : ''}`,
+    note: () => `All charts over time share one axis in steps of ${time((seen()[0]?.p.bins.width_s || 0) * 1000)}: drag to zoom, double-click to reset.${seen().some((l) => waveOf(l) > 1) ? ' Served is the mean over the median latency.' : ''} Bands span p50 to p95 (ITL: p99). TTFT is plotted at the time the request was sent. The client counts requests ${term('in flight')}; the server reports ${term('KV cache')} and running requests.${seen().some((l) => l.steady) ? ` The bar at the top is the ${term('steady window')}.` : ''}${seen().some((l) => pausesOf(l).length) ? ' In the red bands the server stood still.' : ''}`,
     say: () => seen().map((l) => `${fullName(l)}: ${num(l.s.duration_s)} s`).join('; '),
     draw(w) { const x = timeScale(w), H = height(), list = panels(); return svg(w, H, clipTo({ left: TIME.left, right: w - TIME.right }, 'clip-time') + drainOf(seen()[0], x, H) + steadyBars(x) + each(list, (p, k) => timePanel(p, k, k === list.length - 1, x, w))); },
     hover(px, py, w) {

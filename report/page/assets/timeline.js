@@ -88,7 +88,7 @@ function timelineNote() {
   const sample = `Shows ${count(rows.length)} of ${count(l.s.requests)} requests: one in ${count(every)}, the slowest of each time bin, and failed requests${l.s.failed > 1000 ? ' (the first 1,000; the red strip below counts all)' : ''}. `;
   return (every > 1 ? sample : '')
     + (onlyOf(l) !== '' ? `Only ${count(rowsShown(l).length)} chosen requests, ${onlyOf(l) === 'slowest' ? 'slowest first' : 'in order of sending'}. ` : state.packed ? `A request takes the first free row${every > 1 ? '' : ': the height is the number in flight'}. ` : 'One row for each request, in order of sending. ')
-    + 'Decode is coloured by the gap before each token: a strong vertical stripe is a stall of many requests. Click a request for its details.';
+    + `Decode is coloured by the gap before each token: a strong vertical stripe is a stall of many requests${pausesOf(l).length ? ', marked at the top if the server stood still' : ''}. Click a request for its details.`;
 }
 function timeline() {
   figure('time-charts', {
@@ -124,6 +124,7 @@ function timelinePaint(width) {
   ctx.fillStyle = ink('paper'); ctx.fillRect(0, 0, c.width, c.height);
   ctx.putImageData(colourIn(cells(rowsShown(l), W, H), W, H), PAD.left * dpr, PAD.top * dpr);
   ctx.scale(dpr, dpr);
+  pauseStrip(ctx, l, width);
   failStrip(ctx, l, width, height);
   failCrosses(ctx, rowsShown(l), width, height);
   pinMark(ctx, l, width, height);
@@ -155,6 +156,11 @@ function colourIn(values, W, H) {
   const table = [ink('paper'), ...KINDS.map((k) => ink(`k-${k}`)), ...EDGES.concat(0).map((_, i) => gapInk(i))].map(word);
   for (let i = 0; i < values.length; i++) words[i] = table[values[i]];
   return image;
+}
+function pauseStrip(ctx, l, width) { // above the rows
+  const from = PAD.left, to = width - PAD.right, x = linear(view.t0 / 1000, view.t1 / 1000, from, to);
+  ctx.fillStyle = ink('bad');
+  for (const p of pausesOf(l)) { const s = pauseSpan(p, x, from, to); if (s) ctx.fillRect(s[0], PAD.top - 7, s[1], 4); }
 }
 function failStrip(ctx, l, width, height) { // all failures by time, below the rows, so that sampling hides none
   const x = linear(view.t0 / 1000, view.t1 / 1000, PAD.left, width - PAD.right), { failed, width_s: s } = l.p.bins, top = most(failed, 1);
