@@ -61,6 +61,7 @@ type About struct {
 	Began     time.Time `json:"began"`
 	Label     string    `json:"label,omitempty"`
 	Backend   string    `json:"backend,omitempty"`
+	Engine    string    `json:"engine,omitempty"` // of the first server, if it names itself
 	Model     string    `json:"model,omitempty"`
 	Tokenizer string    `json:"tokenizer,omitempty"` // as configured
 	Dataset   string    `json:"dataset,omitempty"`

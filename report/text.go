@@ -226,7 +226,7 @@ func (p *printer) behind(run *outcome.Run, level *outcome.Level) {
 	p.fact("Arrival timestamps from:", clockWords(&s.Clock))
 	p.detail("Read lag p50/p99/max (ms):", spread(s, metric.ReadLag))
 	if shared := s.CoalescedShare(); !p.brief || shared != nil && *shared > 0 {
-		p.fact("Coalesced token events (%):", share(shared))
+		p.fact("Token events read late (%):", share(shared))
 	}
 	p.bounds(s)
 	p.estimates(s)

@@ -217,7 +217,7 @@ func About(dir string, m *store.Manifest) outcome.About {
 	case plan.Sim != "":
 		a.URLs = []string{outcome.SimulatedEngine + plan.Sim}
 	case len(m.Target.Servers) > 0:
-		a.URLs = nil
+		a.URLs, a.Engine = nil, m.Target.Servers[0].Name
 		for _, s := range m.Target.Servers {
 			a.URLs = append(a.URLs, s.URL)
 		}

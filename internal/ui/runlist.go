@@ -314,12 +314,7 @@ func (it *Item) tell(run *outcome.Run) {
 // curveOf returns the points of the small chart, by rising load if the levels have an
 // order.
 func curveOf(levels []outcome.Level, best int) (out []Point) {
-	places, _, _ := outcome.Ladder(levels)
-	if places == nil {
-		for i := range levels {
-			places = append(places, i)
-		}
-	}
+	places := conclusion.ByLoad(levels)
 	for _, i := range places[:min(len(places), mostPoints)] {
 		l := &levels[i]
 		if t := l.Summary.Throughput; t != nil {

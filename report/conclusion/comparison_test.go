@@ -3,6 +3,7 @@ package conclusion_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,8 +88,15 @@ func TestLoadOf(t *testing.T) {
 	rate := func(v float64) outcome.Level {
 		return level(fmt.Sprintf("--request-rate %g", v), outcome.Setting{Rate: v})
 	}
+	alone := level("--request-rate inf --max-concurrency 1", outcome.Setting{Concurrency: 1})
+	search := []outcome.Level{alone, rate(4), rate(64), rate(16), rate(22)}
+	if got, want := conclusion.ByLoad(search), []int{0, 1, 3, 4, 2}; !slices.Equal(got, want) {
+		t.Errorf("probes of a search by load: %v, want %v", got, want)
+	}
 	for want, levels := range map[string][]outcome.Level{
 		"":                       nil,
+		"4 to 64 req/s":          search,
+		"1 to 20 req/s":          {level("", outcome.Setting{Prompts: 20, Ramp: &outcome.Ramp{StartRPS: 1, EndRPS: 20}})},
 		"1 to 6 req/s":           {rate(1), rate(6), rate(2)},
 		"5 req/s":                {level("", outcome.Setting{Rate: 5, Prompts: 100})},
 		"5 req/s, concurrency 8": {level("", outcome.Setting{Rate: 5, Concurrency: 8})},

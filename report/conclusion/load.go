@@ -1,6 +1,9 @@
 package conclusion
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tacho-bench/tacho/metric"
@@ -20,16 +23,53 @@ func LoadOf(levels []outcome.Level) string {
 		}
 	}
 	const mostLoads = 3
+	if rates := ratesOf(levels); rates != nil && len(names) > mostLoads {
+		rates = slices.DeleteFunc(rates, func(r float64) bool { return r == 0 })
+		return loadOf("request-rate", metric.Setting(slices.Min(rates))+" to "+metric.Setting(slices.Max(rates)))
+	}
 	if len(names) > mostLoads {
 		return plural(len(names), "load")
 	}
 	return clip(strings.Join(names, "; "), mostName)
 }
 
+// ByLoad returns the places of the levels by rising load, or in their order if they have no common load.
+func ByLoad(levels []outcome.Level) []int {
+	places, _, _ := outcome.Ladder(levels)
+	if places != nil {
+		return places
+	}
+	for i := range levels {
+		places = append(places, i)
+	}
+	if rates := ratesOf(levels); rates != nil {
+		slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(rates[a], rates[b]) })
+	}
+	return places
+}
+
+// ratesOf returns the request rates of the probes of a search: of all levels but the first, a closed loop, which
+// gets 0. It returns nil for other levels.
+func ratesOf(levels []outcome.Level) (rates []float64) {
+	for i := range levels {
+		if l := &levels[i]; (l.Rate > 0) == (i == 0) || i == 0 && l.Concurrency == 0 {
+			return nil
+		}
+		rates = append(rates, levels[i].Rate)
+	}
+	if len(rates) < 2 {
+		return nil
+	}
+	return rates
+}
+
 // settingOf names the load of a level.
 func settingOf(l *outcome.Level) string {
 	var words []string
-	if l.Rate > 0 {
+	switch {
+	case l.Ramp != nil:
+		words = append(words, loadOf("request-rate", fmt.Sprintf("%d to %d", l.Ramp.StartRPS, l.Ramp.EndRPS)))
+	case l.Rate > 0:
 		words = append(words, loadOf("request-rate", metric.Setting(l.Rate)))
 	}
 	if l.Concurrency > 0 {

@@ -16,7 +16,7 @@ const tagsOf = (it) => it.notes.tags || [];
 /* The searchable text of a run. A word matches any part of it, tag:x matches a tag, and all words must match. */
 function haystack(it) {
   const a = it.about;
-  return [it.path, a.name, a.label, a.model, a.backend, a.dataset, a.gpus, a.host, a.began, it.load, it.state, it.verdict, it.notes.note, ...(a.urls || []), ...tagsOf(it),
+  return [it.path, a.name, a.label, a.model, a.backend, a.engine, a.dataset, a.gpus, a.host, a.began, it.load, it.state, it.verdict, it.notes.note, ...(a.urls || []), ...tagsOf(it),
     ...(a.metadata || []).map((f) => `${f.name}=${f.value}`)].filter(Boolean).join('\n').toLowerCase();
 }
 function matches(it, words) {
@@ -46,7 +46,7 @@ function spark(it) {
 const breakable = (s) => esc(s).replace(/[/_-]/g, '$&<wbr>'); // names break after their separators
 const liveNumber = (it, key) => (it.state === 'running' ? ui.live.get(it.id)?.now?.[key] : null);
 const requestsOf = (it) => (it.state === 'running' ? ui.live.get(it.id)?.totals?.finished : it.totals.requests);
-const serverOf = (it) => [it.about.backend, it.about.gpus].filter(Boolean).join(', ');
+const serverOf = (it) => [it.about.engine || it.about.backend, it.about.gpus].filter(Boolean).join(', ');
 const RANK = ['INVALID', 'DEGRADED', 'PREDICTED', 'NOT JUDGED', 'VALID'];
 const rps = (it) => liveNumber(it, 'served_per_s') ?? it.best?.requests_per_s, tps = (it) => liveNumber(it, 'tokens_per_s') ?? (it.best?.tokens_per_s || null);
 const ttft99 = (it) => liveNumber(it, 'ttft_ms')?.p99 ?? it.best?.ttft_p99_ms, tpot99 = (it) => it.best?.tpot_p99_ms;
@@ -64,8 +64,7 @@ const COLUMNS = [ // key, title, class, cell, sort value; a column without a sor
   ['tps', 'Output tok/s', 'number', (it) => num(tps(it)), tps],
   ['ttft', 'TTFT p99 (ms)', 'number', (it) => num(ttft99(it)), ttft99],
   ['tpot', 'TPOT p99 (ms)', 'number', (it) => num(tpot99(it)), tpot99],
-  ['model', 'Model and server', 'words', (it) => `${breakable(it.about.model || '–')}${serverOf(it) ? ` <small>${esc(serverOf(it))}</small>` : ''}`, (it) => `${it.about.model || ''} ${serverOf(it)}`.trim()],
-  ['dataset', 'Dataset', 'words', (it) => breakable(it.about.dataset || '–'), (it) => it.about.dataset || ''],
+  ['model', 'Model, server, dataset', 'words', (it) => `${breakable(it.about.model || '–')}${serverOf(it) ? ` <small>${esc(serverOf(it))}</small>` : ''}<small>${breakable(it.about.dataset || '')}</small>`, (it) => `${it.about.model || ''} ${serverOf(it)}`.trim()],
   ['started', 'Started', 'when', (it) => `<time datetime="${esc(it.about.began)}">${esc(when(it).slice(0, 10))}<small>${esc(when(it).slice(11))}</small></time>`, (it) => it.about.began],
 ];
 const SORTABLE = COLUMNS.filter(([, , , , value]) => value);

@@ -5,7 +5,7 @@ const each = (list, f) => list.map(f).join('');
 const sumOf = (list, f) => list.reduce((sum, one) => sum + f(one), 0);
 const meanOf = (values) => (values.length ? sumOf(values, (v) => v) / values.length : null);
 /* The title of a run: model, load and engine. */
-const titleOf = ({ about, load }) => [about.model, load, about.backend].filter(Boolean).join(' · ');
+const titleOf = ({ about, load }) => [about.model, load, about.engine || about.backend].filter(Boolean).join(' · ');
 /* The chips of a run: its verdict, how many of its levels are INVALID, and whether a simulated engine served it. */
 const SIGNS = { VALID: '✓', PREDICTED: '≈', SIMULATED: '≈', 'NOT JUDGED': '?' };
 const badge = (v, text = v) => (v ? `<span class="badge ${esc(v.replace(' ', '-'))}">${SIGNS[v] || '!'} ${esc(text)}</span>` : '');

@@ -5,12 +5,13 @@ const tail = (d) => (d ? ['p50', 'p99', 'max'].map((k) => num(d[k])).join(' / ')
 const beside = (l, key, of) => (server(l)?.[of] != null && l[key] ? `${num(server(l)[of])} / ${num(l[key].mean)}` : '–');
 const apart = (l) => (server(l)?.tpot_ms && l.tpot ? l.tpot.mean / server(l).tpot_ms - 1 : null);
 const columns = () => (several() ? shown().map(picked) : first().levels); // all levels of one run, or the picked levels of several runs
-/* Sentences about the columns, each once, with its levels unless it is about all; ok if there are none. */
+/* Sentences about the columns, each once, with its levels unless it is about all, at most two; ok if there are none. */
 function sayOf(get, ok = '') {
   const at = new Map();
   for (const l of columns()) if (get(l)) at.set(get(l), [...(at.get(get(l)) || []), l]);
   const where = (ls) => (ls.length === columns().length ? '' : `At ${ls.map(several() ? fullName : shortName).join(', ')}: `);
-  return [...at].map(([words, ls]) => `${where(ls)}${where(ls) ? words : words[0].toUpperCase() + words.slice(1)}.`).join(' ') || ok;
+  const all = [...at].map(([words, ls]) => `${where(ls)}${where(ls) ? words : words[0].toUpperCase() + words.slice(1)}.`);
+  return (all.length > 2 ? [all[0], all[1], `${all.length - 2} more like these.`] : all).join(' ') || ok;
 }
 const either = (test, yes, no) => () => sayOf((l) => (test(l) ? '' : no), yes); // yes if the test holds for all columns
 /* What the rules of the verdict with these codes say, without the action. */
@@ -43,7 +44,7 @@ const BEHIND = [
   ['Clock', [
     ['Source of arrival timestamps', (l) => l.s.clock?.name || '–', either((l) => ['kernel', 'wire'].includes(l.s.clock?.name), 'Arrival times, not read times.', 'partly user-space timestamps, which include pauses of the client')],
     [term('read lag', 'Read lag') + ' p50 / p99 / max, ms', (l) => tail(metricOf(l, 'read_lag')), () => 'The error that user-space timestamps would have.'],
-    [term('coalesced', 'Coalesced') + ' token events', (l) => percent(shareOf(l.s.coalesced_events, l.s.events)), ruled(['coalesced', 'late-reads'], 'Nearly every event has its own timestamp.')]]],
+    [term('read late', 'Token events read late'), (l) => percent(shareOf(l.s.coalesced_events, l.s.events)), ruled(['coalesced', 'late-reads'], 'Nearly every event has its own timestamp.')]]],
   ['Token counts', [
     ['Input tokens (requests counted by the server)', (l) => `${count(l.s.tokens.input)} (${count(l.s.tokens.input_by_server)} of ${count(l.s.completed)})`, ruled(['prompt-count', 'input-estimated'], 'Server and workload agree on every prompt.')],
     ['Output tokens, source of the count', (l) => `${count(l.s.tokens.output)}, ${(l.s.tokens.output_by || []).map((o) => o.source).join(' and ') || '–'}`, ruled(['output-by-events', 'token-sums', 'more-events'], 'An event may contain several tokens.')],
@@ -61,7 +62,7 @@ const BEHIND = [
     ['Preemptions', (l) => count(server(l)?.preemptions), either((l) => !server(l)?.preemptions, 'None.', 'requests were preempted and computed again')],
     ['Corrupted requests', (l) => count(server(l)?.corrupted), either((l) => !server(l)?.corrupted, 'None.', 'the logits contained NaN, so these answers are wrong')],
     ['GPU utilization, mean / power, W', (l) => (server(l)?.gpu_share || server(l)?.power_w ? `${percent(server(l).gpu_share?.mean)} / ${num(server(l).power_w?.mean)}` : '–'), none]]],
-  ['More figures', (D.figures || []).map((f) => [`<abbr tabindex="0" data-tip="${esc(esc(f.doc))}">${esc(f.title)}</abbr>, ${esc(f.unit)}`, (l) => num(l.s.figures?.[f.name]), none])]];
+  ['More figures', (D.figures || []).map((f) => [`<abbr tabindex="0" data-tip="${esc(esc(f.doc))}">${esc(f.title)}</abbr>${f.title.endsWith(`(${f.unit})`) ? '' : `, ${esc(f.unit)}`}`, (l) => num(l.s.figures?.[f.name]), none])]];
 function behind() {
   const ls = columns(), on = (l) => (picked(l.run) === l && !several() ? 'on' : ''), blank = ([, get]) => ls.every((l) => /^[–/ ]*$/.test(get(l)));
   const row = ([name, get, say]) => `<tr><td>${name}</td>${each(ls, (l) => `<td class="${on(l)}">${esc(get(l))}</td>`)}<td class="say">${esc(say())}</td></tr>`;

@@ -22,7 +22,11 @@ function statsOf(list, name) {
 }
 
 /* The coordinates of a level by option, from its name: "--num-prompts 4 --random-input-len 80". */
-const coordsOf = (l) => new Map([...(l.setting.name || '').matchAll(/--([\w-]+) (\S+)/g)].map(([, name, value]) => [name, value]));
+const coordsOf = (l) => {
+  const all = new Map([...(l.setting.name || '').matchAll(/--([\w-]+) (\S+)/g)].map(([, name, value]) => [name, value]));
+  if (all.size > 1 && all.get('request-rate') === 'inf') all.delete('request-rate'); // the concurrency is the load
+  return all;
+};
 const OWN = { 'request-rate': 'request_rate_per_s', 'max-concurrency': 'max_concurrency', 'num-prompts': 'num_prompts' }; // options that every level states
 const valueOf = (l, option) => { const v = parseFloat(l.coords.get(option)); return Number.isFinite(v) ? v : l.setting[OWN[option]] || null; };
 const rated = (l) => valueOf(l, 'request-rate') != null; // an open loop
@@ -129,6 +133,6 @@ const GLOSS = {
   'client lag': 'Delay between the due time of a request and its first byte sent. If it grows, the client is the bottleneck.',
   'send lag': 'Delay that the client itself adds once a request may be sent.',
   'read lag': 'Time from a token’s arrival at the socket (kernel clock) to the client’s read. Latencies use the kernel clock, so they do not include it.',
-  coalesced: 'Token events that were read together with a later event, so their own arrival time is unknown.',
+  'read late': 'Token events that were read together with a later event, so their own arrival time is unknown.',
 };
 const term = (key, text = key) => `<abbr tabindex="0" data-tip="${esc(esc(GLOSS[key]))}">${esc(text)}</abbr>`;
