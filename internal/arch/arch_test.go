@@ -51,7 +51,7 @@ var layers = map[string]string{
 	"internal/sanitize":             "",
 	"internal/termtext":             "internal/sanitize",
 	"internal/wav":                  "",
-	"internal/recordjson":           ". internal/limit",
+	"internal/recordjson":           ". internal/jsonscan internal/limit",
 	"internal/style":                "",
 	"internal/exposition":           "",
 	"internal/fakehub":              "",

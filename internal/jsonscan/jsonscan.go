@@ -61,6 +61,9 @@ func (s *Scanner) Type() byte {
 // Offset returns the position of the next value in the document.
 func (s *Scanner) Offset() int { return s.pos }
 
+// Rest returns the part of the document that was not read.
+func (s *Scanner) Rest() []byte { return s.doc[s.pos:] }
+
 // Object calls member for every member of the next value, if the value is an object, and reports whether it was.
 // Object skips any other value, and any member value the callback does not read. key is valid until the callback
 // reads the value.

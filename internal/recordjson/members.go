@@ -1,27 +1,24 @@
 package recordjson
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/jsonscan"
 )
 
-// members describe how to read and write the members of a JSON object without encoding/json, in the order in which
-// encoding/json writes them.
-//
-// Most lines of a stored run contain only whole numbers, booleans and short texts. encoding/json takes several times
-// as long for these lines; it handles all other lines and values.
+// members describe how to read and write the members of a JSON object, in the order in which encoding/json writes
+// them. Most lines of a stored run contain only whole numbers, booleans and short texts. encoding/json takes several
+// times as long for these lines.
 type members[O any] []member[O]
 
-// A member reads and writes one value. set returns false for values left to encoding/json, and is nil if
-// encoding/json reads all values.
+// A member reads and writes one value. read returns false if encoding/json must read the line.
 type member[O any] struct {
 	name string
-	set  func(to *O, value []byte) bool
+	read func(s *jsonscan.Scanner, to *O) bool
 	put  func(b []byte, from *O) ([]byte, error)
 
 	empty func(from *O) bool
@@ -40,14 +37,14 @@ var recordMembers = members[tacho.Record]{
 	number("turn", func(r *tacho.Record) *int { return &r.Turn }),
 	number("turns", func(r *tacho.Record) *int { return &r.Turns }).omitEmpty(),
 	plainText("id", func(r *tacho.Record) *string { return &r.ID }).omitEmpty(),
-	byJSON("labels", func(r *tacho.Record) any { return Labels(r.Labels) }, func(r *tacho.Record) bool { return len(r.Labels) == 0 }),
+	byJSON("labels", func(r *tacho.Record) any { return (*Labels)(&r.Labels) }, func(r *tacho.Record) bool { return len(r.Labels) == 0 }),
 	plainText("agent", func(r *tacho.Record) *string { return &r.Agent }).omitEmpty(),
 	truth("probe", func(r *tacho.Record) *bool { return &r.Probe }).omitEmpty(),
 	number("input_tokens", func(r *tacho.Record) *int { return &r.Input }),
 	number("asked_tokens", func(r *tacho.Record) *int { return &r.Asked }),
 	truth("exact", func(r *tacho.Record) *bool { return &r.Exact }),
 	number("inputs", func(r *tacho.Record) *int { return &r.Inputs }).omitEmpty(),
-	byJSON("audio_s", func(r *tacho.Record) any { return r.AudioS }, func(r *tacho.Record) bool { return r.AudioS == 0 }),
+	byJSON("audio_s", func(r *tacho.Record) any { return &r.AudioS }, func(r *tacho.Record) bool { return r.AudioS == 0 }),
 	number("due_ns", func(r *tacho.Record) *time.Duration { return &r.Due }),
 	number("slot_ns", func(r *tacho.Record) *time.Duration { return &r.Slot }),
 	number("start_ns", func(r *tacho.Record) *time.Duration { return &r.Start }),
@@ -58,7 +55,7 @@ var recordMembers = members[tacho.Record]{
 	columnsOf("opening", func(r *tacho.Record) *tacho.Events { return &r.Opening }).omitEmpty(),
 	columnsOf("events", func(r *tacho.Record) *tacho.Events { return &r.Events }),
 	number("end_ns", func(r *tacho.Record) *time.Duration { return &r.End }),
-	{name: "clock", set: readClock, put: func(b []byte, r *tacho.Record) ([]byte, error) { return appendText(b, r.Clock.String()) }},
+	{name: "clock", read: readClock, put: func(b []byte, r *tacho.Record) ([]byte, error) { return appendText(b, r.Clock.String()) }},
 	number("fell_back", func(r *tacho.Record) *int { return &r.FellBack }).omitEmpty(),
 	number("conns", func(r *tacho.Record) *int { return &r.Conns }),
 	truth("reused", func(r *tacho.Record) *bool { return &r.Reused }),
@@ -75,7 +72,7 @@ var recordMembers = members[tacho.Record]{
 	plainText("endpoint", func(r *tacho.Record) *string { return &r.Endpoint }).omitEmpty(),
 	number("attempts", func(r *tacho.Record) *int { return &r.Attempts }).omitEmpty(),
 	plainText("text", func(r *tacho.Record) *string { return &r.Text }).omitEmpty(),
-	byJSON("failure", func(r *tacho.Record) any { return r.Failure }, func(r *tacho.Record) bool { return r.Failure == nil }),
+	byJSON("failure", func(r *tacho.Record) any { return &r.Failure }, func(r *tacho.Record) bool { return r.Failure == nil }),
 }
 
 var usageMembers = members[tacho.Usage]{
@@ -94,20 +91,24 @@ var serverMembers = members[tacho.ServerTimes]{
 	number("total_ns", func(s *tacho.ServerTimes) *time.Duration { return &s.Total }).omitEmpty(),
 }
 
-// read reads a compact object, one without white space. If read returns false, encoding/json reads the object and
-// overwrites the fields set so far.
-func (m members[O]) read(to *O, text []byte) bool {
-	rest, ok := bytes.CutPrefix(text, []byte("{"))
-	next := 0
-	for more := ok; more; rest, more = bytes.CutPrefix(rest, []byte(",")) {
-		at, after := m.find(rest, next)
-		end := valueEnd(after)
-		if at < 0 || m[at].set == nil || !m[at].set(to, after[:end]) {
-			return false
+// read reads an object. If read returns false, encoding/json reads the line and overwrites the fields set so far.
+func (m members[O]) read(s *jsonscan.Scanner, to *O) bool {
+	next, ok := 0, true
+	return s.Object(func(key []byte) {
+		at := m.find(key, next)
+		ok = ok && at >= 0 && m[at].read(s, to)
+		next = at + 1
+	}) && ok
+}
+
+// find returns the index of a member, or -1. The search begins at next, the usual place.
+func (m members[O]) find(name []byte, next int) int {
+	for i := range m {
+		if at := (next + i) % len(m); m[at].name == string(name) {
+			return at
 		}
-		rest, next = after[end:], at+1
 	}
-	return ok && string(rest) == "}"
+	return -1
 }
 
 // append appends from as an object.
@@ -129,58 +130,11 @@ func (m members[O]) append(b []byte, from *O) (_ []byte, err error) {
 	return append(b, '}'), nil
 }
 
-// memberName splits off a name without escapes and the colon after it.
-func memberName(b []byte) (name, after []byte, ok bool) {
-	if len(b) == 0 || b[0] != '"' {
-		return nil, nil, false
-	}
-	name, after, _ = bytes.Cut(b[1:], []byte(`"`))
-	after, ok = bytes.CutPrefix(after, []byte(":"))
-	return name, after, ok
-}
-
-// find returns the index of the member that text begins with, and the text after the member's name. The index is -1
-// if there is no such member. The search begins at next, the usual place.
-func (m members[O]) find(text []byte, next int) (at int, after []byte) {
-	if len(text) == 0 || text[0] != '"' {
-		return -1, nil
-	}
-	for i := range m {
-		if at = next + i; at >= len(m) {
-			at -= len(m)
-		}
-		name := m[at].name
-		if end := 1 + len(name); len(text) > end+1 && string(text[1:end]) == name && text[end] == '"' && text[end+1] == ':' {
-			return at, text[end+2:]
-		}
-	}
-	return -1, nil
-}
-
-// valueEnd returns the index after a plain value, or after an object of plain values.
-func valueEnd(b []byte) int {
-	if len(b) == 0 {
-		return 0
-	}
-	switch b[0] {
-	case '"':
-		return bytes.IndexByte(b[1:], '"') + 2
-	case '{':
-		return bytes.IndexByte(b, '}') + 1
-	}
-	for i, c := range b {
-		if c == ',' || c == '}' {
-			return i
-		}
-	}
-	return len(b)
-}
-
 func number[O any, T ~int | ~int64 | ~uint64](name string, of func(*O) *T) member[O] {
 	return member[O]{
 		name: name,
-		set: func(to *O, value []byte) bool {
-			n, ok := wholeNumber(value)
+		read: func(s *jsonscan.Scanner, to *O) bool {
+			n, ok := s.Int()
 			v := T(n)
 			*of(to) = v
 			return ok && int64(v) == n && (n < 0) == (v < 0)
@@ -196,28 +150,11 @@ func number[O any, T ~int | ~int64 | ~uint64](name string, of func(*O) *T) membe
 	}
 }
 
-// wholeNumber parses a JSON number without a fraction, of at most 18 digits.
-func wholeNumber(b []byte) (n int64, ok bool) {
-	digits, negative := bytes.CutPrefix(b, []byte("-"))
-	if len(digits) == 0 || len(digits) > 18 || digits[0] == '0' && len(digits) > 1 {
-		return 0, false
-	}
-	for _, c := range digits {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = 10*n + int64(c-'0')
-	}
-	if negative {
-		n = -n
-	}
-	return n, true
-}
-
 func truth[O any](name string, of func(*O) *bool) member[O] {
 	return member[O]{
 		name: name,
-		set: func(to *O, value []byte) bool {
+		read: func(s *jsonscan.Scanner, to *O) bool {
+			value := s.Skip()
 			*of(to) = string(value) == "true"
 			return *of(to) || string(value) == "false"
 		},
@@ -229,14 +166,18 @@ func truth[O any](name string, of func(*O) *bool) member[O] {
 func plainText[O any, T ~string](name string, of func(*O) *T) member[O] {
 	return member[O]{
 		name: name,
-		set: func(to *O, value []byte) bool {
+		read: func(s *jsonscan.Scanner, to *O) bool {
+			value := s.Skip()
 			text, ok := unquoted(value)
+			if !ok {
+				return json.Unmarshal(value, of(to)) == nil
+			}
 			if old := of(to); string(*old) != string(text) {
 				if *old = T(commonTexts[string(text)]); *old == "" {
 					*old = T(text)
 				}
 			}
-			return ok
+			return true
 		},
 		put:   func(b []byte, from *O) ([]byte, error) { return appendText(b, string(*of(from))) },
 		empty: func(from *O) bool { return *of(from) == "" },
@@ -279,6 +220,7 @@ func appendJSON(b []byte, v any) ([]byte, error) {
 func byJSON[O any](name string, of func(*O) any, empty func(*O) bool) member[O] {
 	return member[O]{
 		name:  name,
+		read:  func(s *jsonscan.Scanner, to *O) bool { return json.Unmarshal(s.Skip(), of(to)) == nil },
 		put:   func(b []byte, from *O) ([]byte, error) { return appendJSON(b, of(from)) },
 		empty: empty,
 		omit:  true,
@@ -289,14 +231,14 @@ func byJSON[O any](name string, of func(*O) any, empty func(*O) bool) member[O] 
 func columnsOf(name string, of func(*tacho.Record) *tacho.Events) member[tacho.Record] {
 	return member[tacho.Record]{
 		name:  name,
-		set:   func(r *tacho.Record, value []byte) bool { return (*Events)(of(r)).read(value) == nil },
+		read:  func(s *jsonscan.Scanner, r *tacho.Record) bool { return (*Events)(of(r)).read(s) == nil },
 		put:   func(b []byte, r *tacho.Record) ([]byte, error) { return Events(*of(r)).append(b), nil },
 		empty: func(r *tacho.Record) bool { return len(*of(r)) == 0 },
 	}
 }
 
-func readClock(r *tacho.Record, value []byte) bool {
-	text, ok := unquoted(value)
+func readClock(s *jsonscan.Scanner, r *tacho.Record) bool {
+	text, ok := unquoted(s.Skip())
 	return ok && (*Clock)(&r.Clock).UnmarshalText(text) == nil
 }
 
@@ -304,12 +246,12 @@ func readClock(r *tacho.Record, value []byte) bool {
 func object[O, P any](name string, m members[P], of func(*O) **P) member[O] {
 	return member[O]{
 		name: name,
-		set: func(to *O, value []byte) bool {
+		read: func(s *jsonscan.Scanner, to *O) bool {
 			at := of(to)
 			if *at == nil {
 				*at = new(P)
 			}
-			return m.read(*at, value)
+			return m.read(s, *at)
 		},
 		put:   func(b []byte, from *O) ([]byte, error) { return m.append(b, *of(from)) },
 		empty: func(from *O) bool { return *of(from) == nil },

@@ -61,7 +61,7 @@ func TestEventsDamage(t *testing.T) {
 		`{"at_ns":[1,2],"tokens":[1]}`:                    "tokens has 1 values for 2 times",
 		`{"at_ns":[1],"tokens":[99999]}`:                  "tokens: 99999 is out of range",
 		`{"at_ns":[1,2.5]}`:                               "is not a list of whole numbers",
-		`{"at_ns":"12"}`:                                  "not a list of numbers",
+		`{"at_ns":"12"}`:                                  "is not a list of whole numbers",
 		`{"at_ns":[1,2],"coalesced":[2],"slack_ns":[9]}`:  "coalesced event 2 of 2",
 		`{"at_ns":[1,2],"coalesced":[-1],"slack_ns":[9]}`: "coalesced event -1 of 2",
 		`[]`: "not columns of numbers",
