@@ -1,14 +1,15 @@
 package workload
 
 import (
+	"bytes"
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tacho-bench/tacho/internal/jsonscan"
 )
 
 // The published traces, in the units of their publishers.
@@ -22,7 +23,7 @@ var mooncake = Kind{
 var mooncakeFormat = traceFormat{
 	name: "mooncake", block: 512,
 	parse: func(line []byte, _ []string, o *TraceOptions) (traceRow, error) {
-		return parseHashed(line, 1e-3, o.countOnly)
+		return parseHashed(line, 1e-3, o)
 	},
 }
 
@@ -35,77 +36,81 @@ var bailian = Kind{
 var bailianFormat = traceFormat{
 	name: "bailian", block: 16,
 	parse: func(line []byte, _ []string, o *TraceOptions) (traceRow, error) {
-		return parseHashed(line, 1, o.countOnly)
+		return parseHashed(line, 1, o)
 	},
 }
 
-// hashedFields are the fields of a line of Mooncake or Bailian.
-type hashedFields struct {
-	timestamp                         float64
-	input, output                     int64
-	hasTimestamp, hasInput, hasOutput bool
-	hashes                            []int64
-	blocks                            int // number of hashes
-	kind                              string
-	session, chat, parent             string
-}
+// hashedFields are the usual names of the fields of parseHashed.
+var hashedFields = [...]string{"timestamp", "input_length", "output_length", "hash_ids"}
 
-// hashedLine is a line of Mooncake or Bailian for encoding/json.
-type hashedLine struct {
-	Timestamp    *float64        `json:"timestamp"`
-	InputLength  *int64          `json:"input_length"`
-	OutputLength *int64          `json:"output_length"`
-	HashIDs      []int64         `json:"hash_ids"`
-	Type         string          `json:"type"`
-	Session      json.RawMessage `json:"session_id"` // ids are numbers or strings
-	Chat         json.RawMessage `json:"chat_id"`
-	Parent       json.RawMessage `json:"parent_chat_id"`
-}
-
-// parseHashedJSON parses any valid JSON line.
-func parseHashedJSON(line []byte) (f hashedFields, err error) {
-	var l hashedLine
-	if err := json.Unmarshal(line, &l); err != nil {
-		return f, fmt.Errorf("not a JSON object of the trace: %w", err)
+// parseHashed parses a line of a trace with hash ids. TraceOptions.Fields has other names for hashedFields.
+func parseHashed(line []byte, unitS float64, o *TraceOptions) (row traceRow, err error) {
+	names, seen := hashedFields, [...]bool{false, false, false, true}
+	for i, name := range names {
+		names[i] = cmp.Or(o.Fields[name], name)
 	}
-	f = hashedFields{hashes: l.HashIDs, blocks: len(l.HashIDs), kind: l.Type}
-	if f.hasTimestamp = l.Timestamp != nil; f.hasTimestamp {
-		f.timestamp = *l.Timestamp
-	}
-	if f.hasInput = l.InputLength != nil; f.hasInput {
-		f.input = *l.InputLength
-	}
-	if f.hasOutput = l.OutputLength != nil; f.hasOutput {
-		f.output = *l.OutputLength
-	}
-	f.session, f.chat, f.parent = plainText(l.Session), plainText(l.Chat), plainText(l.Parent)
-	return f, nil
-}
-
-func parseHashed(line []byte, unitS float64, countOnly bool) (row traceRow, err error) {
-	l, ok := scanHashed(line, countOnly)
-	if !ok {
-		if l, err = parseHashedJSON(line); err != nil {
-			return row, err
+	var s jsonscan.Scanner
+	var at float64
+	var session, parent string
+	err = s.Document(line, func(key []byte) {
+		switch i := slices.Index(names[:], string(key)); i {
+		case 0:
+			var err error
+			at, err = strconv.ParseFloat(string(s.Skip()), 64)
+			seen[i] = err == nil
+		case 1, 2:
+			var n int64
+			if n, seen[i] = s.Int(); i == 1 {
+				row.Input = int(n)
+			} else {
+				row.Output = int(n)
+			}
+		case 3:
+			seen[i] = row.readHashes(&s, o.countOnly)
+		default:
+			switch string(key) {
+			case "type":
+				row.Type = plainText(s.Skip())
+			case "session_id":
+				session = plainText(s.Skip())
+			case "chat_id":
+				row.ID = plainText(s.Skip())
+			case "parent_chat_id":
+				parent = plainText(s.Skip())
+			}
 		}
+	})
+	if err != nil {
+		return row, fmt.Errorf("not a JSON object of the trace: %w", err)
 	}
-	switch {
-	case !l.hasTimestamp:
-		return row, errors.New(`no "timestamp"`)
-	case !l.hasInput:
-		return row, errors.New(`no "input_length"`)
-	case !l.hasOutput:
-		return row, errors.New(`no "output_length"`)
+	if i := slices.Index(seen[:], false); i >= 0 {
+		return row, fmt.Errorf("no %q with numbers", names[i])
 	}
-	row = traceRow{Input: int(l.input), Output: int(l.output), Hashes: l.hashes, Blocks: l.blocks, Type: l.kind, ID: l.chat}
-	if l.parent != "-1" {
-		row.Parent = l.parent
+	if parent != "-1" {
+		row.Parent = parent
 	}
-	if l.session != "" {
-		row.ID, row.Parent = "", l.session
+	if session != "" {
+		row.ID, row.Parent = "", session
 	}
-	row.At, err = secondsOf(l.timestamp, unitS)
+	row.At, err = secondsOf(at, unitS)
 	return row, err
+}
+
+// readHashes reads the hash ids, or only counts them.
+func (row *traceRow) readHashes(s *jsonscan.Scanner, countOnly bool) (ok bool) {
+	if s.Type() == 'n' { // null
+		return true
+	}
+	var few [128]int64 // enough for almost all lists of Mooncake
+	ids := few[:0]
+	if rest := s.Rest(); !countOnly {
+		ids = make([]int64, 0, bytes.Count(rest[:bytes.IndexByte(rest, ']')+1], []byte(","))+1)
+	}
+	ids, ok = s.Ints(ids)
+	if row.Blocks = len(ids); !countOnly {
+		row.Hashes = ids
+	}
+	return ok
 }
 
 var timedTrace = Kind{
@@ -143,41 +148,12 @@ func (f *timedFlags) check() error {
 	return nil
 }
 
-var timedFormat = traceFormat{name: "timed_trace", block: 16, parse: parseTimed}
-
-func parseTimed(line []byte, _ []string, o *TraceOptions) (row traceRow, err error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(line, &fields); err != nil {
-		return row, fmt.Errorf("not a JSON object of the trace: %w", err)
-	}
-	field := func(name string, v any, must bool) error {
-		if other := o.Fields[name]; other != "" {
-			name = other
-		}
-		text, ok := fields[name]
-		if !ok && must {
-			return fmt.Errorf("no %q", name)
-		} else if !ok {
-			return nil
-		}
-		if err := json.Unmarshal(text, v); err != nil {
-			return fmt.Errorf("%q: %w", name, err)
-		}
-		return nil
-	}
-	var at float64
-	var ids []int64
-	if err := firstError(field("timestamp", &at, true), field("input_length", &row.Input, true),
-		field("output_length", &row.Output, true), field("hash_ids", &ids, false)); err != nil {
-		return row, err
-	}
-	unit := o.UnitS
-	if unit == 0 {
-		unit = 1
-	}
-	row.Hashes, row.Blocks = ids, len(ids)
-	row.At, err = secondsOf(at, unit)
-	return row, err
+var timedFormat = traceFormat{
+	name: "timed_trace", block: 16,
+	parse: func(line []byte, _ []string, o *TraceOptions) (traceRow, error) {
+		row, err := parseHashed(line, cmp.Or(o.UnitS, 1), o)
+		return traceRow{At: row.At, Input: row.Input, Output: row.Output, Hashes: row.Hashes, Blocks: row.Blocks}, err
+	},
 }
 
 var azure = Kind{
