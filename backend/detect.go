@@ -29,9 +29,6 @@ func certain(path, holds string) signature { return signature{path: path, holds:
 // likely is a signature that servers of other kinds might imitate.
 func likely(path, holds string) signature { return signature{path: path, holds: holds, doubt: 1} }
 
-// weak is a signature shared by many kinds, used if there is no better evidence.
-func weak(path, holds string) signature { return signature{path: path, holds: holds, doubt: maxDoubt} }
-
 const maxDoubt = 2
 
 // Detect finds the best protocol spoken by the server of o.Client, and returns the evidence.

@@ -43,7 +43,7 @@ var openAI = Kind{
 	Takes:       Forms{Text: true, IDs: true},
 	ExactLength: true,
 	supports:    allOptions,
-	signatures:  []signature{weak(wire.OpenAIModelsPath, `"object":"list"`)},
+	signatures:  []signature{{path: wire.OpenAIModelsPath, holds: `"object":"list"`, doubt: maxDoubt}},
 	encode:      func(o *Options, r *tacho.Request) ([]byte, error) { return encodeCompletion(o, r, nil) },
 	decoder:     newOpenAIDecoder,
 	tokenMarks:  completionMarks,

@@ -227,7 +227,7 @@ func (r *reader) time(c *chunk, e wire.SSEEvent) {
 	case c.token:
 		r.closing = nil
 		r.token(c, r.arrival(e.End))
-	case len(c.finish) > 0, c.end && r.textless():
+	case len(c.finish) > 0, c.end && r.closing == nil && len(r.rec.Events) == 0 && len(r.rec.Opening) > 0:
 		r.closing = &closing{r.arrival(e.End), c.blank}
 		r.nonToken(r.closing.at)
 	default:
@@ -315,11 +315,6 @@ func (r *reader) lastEvent() *tacho.Event {
 		}
 	}
 	return nil
-}
-
-// textless reports whether all events so far are empty.
-func (r *reader) textless() bool {
-	return r.closing == nil && len(r.rec.Events) == 0 && len(r.rec.Opening) > 0
 }
 
 // nonToken handles an event without a token. If the last token was received in the same read, the token may have arrived earlier.

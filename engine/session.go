@@ -40,7 +40,7 @@ func (r *runner) sendInline(it *item, slot time.Duration) bool {
 	ctx.begin()
 	rec.Slot, rec.Start = slot, r.now()
 	r.Live.Started.Add(1)
-	r.sessions.add()
+	r.sessions.all.Add(1)
 	if call.Start(ctx, r.epoch, rec, tacho.CallOptions{RelaxedEnd: true}, func(finish func(), whole bool) {
 		run := r.sessions.Go
 		if whole {

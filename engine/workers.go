@@ -65,8 +65,6 @@ func (s *workerPool) Go(session func()) {
 	go s.work(session)
 }
 
-// add and done count a session that has no goroutine yet.
-func (s *workerPool) add()  { s.all.Add(1) }
 func (s *workerPool) done() { s.all.Done() }
 
 // work runs a session, and then others until Wait closes its channel.

@@ -42,8 +42,6 @@ func newCounters(speed float64) *counters {
 	}
 }
 
-func (c *counters) arrived() { c.inFlight.Add(1) }
-
 // wrote counts a write of n tokens at the given time. t is the state before the
 // write.
 func (c *counters) wrote(t *Truth, at int64, n int) {

@@ -39,7 +39,7 @@ func (s *Server) generate(d *dialect) http.HandlerFunc {
 			server: s, dialect: d, w: w, flush: http.NewResponseController(w),
 			truth: &Truth{Path: r.URL.Path, Arrival: now.UnixNano(), Received: receivedAt(r.Context())},
 		}
-		s.counters.arrived()
+		s.counters.inFlight.Add(1)
 		if r.Header.Get(truthHeader) != "" {
 			w.Header().Set("Trailer", truthHeader)
 			defer func() { w.Header().Set(truthHeader, string(appendJSON(nil, an.truth))) }()

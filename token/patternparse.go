@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -284,7 +285,7 @@ func (p *patternParser) escape(set *runeSet) (rune, error) {
 	named := &runeSet{}
 	switch c {
 	case 's', 'S':
-		named.addSpace()
+		named.addTable(unicode.White_Space)
 	case 'd', 'D':
 		if err := named.addProperty("Nd"); err != nil {
 			return 0, err

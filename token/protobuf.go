@@ -13,8 +13,6 @@ type protoField struct {
 	bytes  []byte // value of a length-delimited field
 }
 
-func (f protoField) float() float32 { return math.Float32frombits(uint32(f.varint)) }
-
 var errProto = errors.New("not a protocol buffer message")
 
 // protoFields calls field for each field of a message.

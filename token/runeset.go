@@ -91,9 +91,6 @@ var longCategories = map[string]string{
 	"Letter": "L", "Number": "N", "Mark": "M", "Punctuation": "P", "Punct": "P", "Symbol": "S", "Separator": "Z",
 }
 
-// addSpace adds the characters of \s: the White_Space property.
-func (s *runeSet) addSpace() { s.addTable(unicode.White_Space) }
-
 // addWord adds the characters of \w in a pattern: letters, marks, digits, connectors.
 func (s *runeSet) addWord() {
 	for _, category := range []string{"L", "M", "Nd", "Nl", "Pc"} {

@@ -124,7 +124,7 @@ func (sp *spSettings) parsePiece(b []byte) error {
 		case 1:
 			p.text = string(f.bytes)
 		case 2:
-			p.score = f.float()
+			p.score = math.Float32frombits(uint32(f.varint))
 		case 3:
 			p.kind = int(f.varint)
 		}

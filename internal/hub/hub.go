@@ -232,10 +232,6 @@ func (h Hub) endpoint() string {
 	return strings.TrimRight(cmp.Or(h.Endpoint, address), "/")
 }
 
-func (h Hub) client() *http.Client {
-	return cmp.Or(h.Client, http.DefaultClient)
-}
-
 const maxRedirects = 10
 
 // send sends a request to the hub and returns an error for any failure status.
@@ -252,7 +248,7 @@ func (h Hub) send(ctx context.Context, method, address string, header http.Heade
 	}
 	// Compression would hide the length of the file.
 	request.Header.Set("Accept-Encoding", "identity")
-	client := *h.client()
+	client := *cmp.Or(h.Client, http.DefaultClient)
 	client.CheckRedirect = func(next *http.Request, via []*http.Request) error {
 		switch {
 		case len(via) > maxRedirects:

@@ -2,6 +2,7 @@ package instrument
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 )
 
@@ -292,7 +293,7 @@ func read(page []byte) (map[Quantity]float64, error) {
 	counts := map[Quantity]int{}
 	err := parse(page, func(r reading) {
 		n, ok := names[r.name]
-		if !ok || !isFinite(r.value) {
+		if !ok || math.IsNaN(r.value) || math.IsInf(r.value, 0) {
 			return
 		}
 		v := r.value
@@ -319,4 +320,3 @@ func read(page []byte) (map[Quantity]float64, error) {
 	return values, err
 }
 
-func isFinite(f float64) bool { return f-f == 0 }

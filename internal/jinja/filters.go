@@ -188,13 +188,11 @@ func filterReplace(_ *state, v any, a arguments) (any, error) {
 	return strings.Replace(from, old, with, n), nil
 }
 
-func pair(a, b any) *list { return &list{[]any{a, b}, true} }
-
 func (b *budget) dictItems(d *Dict) *list {
 	b.spend(entryCost * len(d.keys))
 	out := &list{items: []any{}}
 	for _, k := range d.keys {
-		out.items = append(out.items, pair(k, d.values[k]))
+		out.items = append(out.items, &list{[]any{k, d.values[k]}, true})
 	}
 	return out
 }

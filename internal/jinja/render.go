@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -351,7 +352,7 @@ func callDict(s *state, args []any, kwargs map[string]any) (any, error) {
 			d.set(k, other.values[k])
 		}
 	}
-	for _, k := range sortedKeys(kwargs) {
+	for _, k := range slices.Sorted(maps.Keys(kwargs)) {
 		d.set(k, kwargs[k])
 	}
 	return d, nil

@@ -2,7 +2,6 @@ package jinja
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -138,4 +137,3 @@ func (w *jsonWriter) string(s string) {
 	w.b.WriteByte('"')
 }
 
-func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

@@ -60,7 +60,7 @@ func (s *Secrets) Add(text string) {
 	}
 	for _, t := range []string{text, base64.RawStdEncoding.EncodeToString([]byte(text)), base64.RawURLEncoding.EncodeToString([]byte(text))} {
 		if !slices.ContainsFunc(s.known, func(k secret) bool { return k.text == t }) {
-			s.known = append(s.known, secret{t, core(t), spellings(t), len(t) < minDistinct || len(t) < minPlain && isPlain(t)})
+			s.known = append(s.known, secret{t, core(t), spellings(t), len(t) < minDistinct || len(t) < minPlain && plainText.MatchString(t)})
 		}
 	}
 }
@@ -72,8 +72,6 @@ func (s *Secrets) knows(text string) bool {
 }
 
 var plainText = regexp.MustCompile(`^(\pL\p{Ll}+|[0-9.,:-]+)$`)
-
-func isPlain(s string) bool { return plainText.MatchString(s) }
 
 // Hide returns a text of a server, proxy or library without secrets.
 func (s *Secrets) Hide(text string) string {

@@ -58,7 +58,7 @@ func (x local) observe(ctx context.Context, s *level, e *execution, load func(ct
 	pages := x.Target.Pages
 	pages.ReadFirst(ctx)
 	e.feed.Server = pages.Now
-	late, probes := x.Target.SimLateness(ctx), newProbes(x.Runner, s.Index)
+	late, probes := x.Target.SimLateness(ctx), &probes{r: x.Runner, stage: s.Index}
 	known, err := load(ctx, func(epoch time.Time) {
 		e.begin(epoch)
 		probes.start(ctx, epoch)

@@ -21,8 +21,6 @@ type probes struct {
 	sum     metric.Accumulator
 }
 
-func newProbes(r *Runner, stage int) *probes { return &probes{r: r, stage: stage} }
-
 func (p *probes) start(ctx context.Context, epoch time.Time) {
 	if p.r.Plan.ProbeRate <= 0 {
 		return

@@ -44,7 +44,8 @@ func (s *Server) arrived(deliver func(*Emission)) {
 	if q.cancelled {
 		return
 	}
-	q.home.forget(q)
+	delete(q.home.live, q.ID)
+	q.home.stats.Waiting--
 	s.api.accept(t.at, q, q.emitted, deliver)
 	s.api.endStep()
 	q.home = leastLoaded(s.engines[s.p.Split.Prefill:])
@@ -64,12 +65,6 @@ func (e *Engine) handOff(at time.Duration, s *seq) {
 	e.stats.Running--
 	e.stats.Waiting++
 	e.handOver(at, s)
-}
-
-// forget removes a sequence after its transfer.
-func (e *Engine) forget(s *seq) {
-	delete(e.live, s.ID)
-	e.stats.Waiting--
 }
 
 // resume adds a sequence whose keys and values were transferred.
