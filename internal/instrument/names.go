@@ -319,4 +319,3 @@ func read(page []byte) (map[Quantity]float64, error) {
 	})
 	return values, err
 }
-

@@ -136,4 +136,3 @@ func (w *jsonWriter) string(s string) {
 	}
 	w.b.WriteByte('"')
 }
-

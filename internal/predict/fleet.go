@@ -25,7 +25,6 @@ type Fleet struct {
 	replicas []*replica
 	queue    replicaQueue // replicas with something to do, the earliest first
 	inFlight map[uint64]*replica
-	now      time.Duration
 
 	FreeAdapters int // requests for an adapter although the profile has no LoRA
 	Unranked     int // requests with a priority although the profile has no priorities
@@ -52,7 +51,7 @@ func NewFleet(p FleetPlan) (*Fleet, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.DeferDelivery(f.handed)
+		s.DeferDelivery()
 		f.replicas = append(f.replicas, &replica{number: i, server: s, place: -1})
 	}
 	return f, nil
@@ -62,7 +61,6 @@ func NewFleet(p FleetPlan) (*Fleet, error) {
 func (f *Fleet) Add(now time.Duration, q *step.Request) error {
 	i := f.router.Choose(&route.Request{Session: q.Session, Turn: q.Turn, Prefix: q.Prefix})
 	r := f.replicas[i]
-	f.serving = r
 	if err := r.server.Add(now, q); err != nil {
 		return err
 	}
@@ -83,7 +81,6 @@ func (f *Fleet) Cancel(now time.Duration, id uint64) (undelivered []time.Duratio
 	if !ok {
 		return nil
 	}
-	f.serving = r
 	undelivered = r.server.Cancel(now, id)
 	f.reschedule(r)
 	f.finish(r, id)
@@ -127,7 +124,6 @@ func (f *Fleet) Advance(now time.Duration, deliver func(*step.Emission)) {
 		r.server.Advance(r.at, f.handed)
 		f.reschedule(r)
 	}
-	f.now = max(f.now, now)
 }
 
 // forward forwards an emission of the replica being advanced.
@@ -150,9 +146,6 @@ func (f *Fleet) Replica(id uint64) string {
 // Stats is the sum of the states of all servers, and the highest KV cache usage.
 func (f *Fleet) Stats() (all step.Stats, kvShare float64) {
 	for _, r := range f.replicas {
-		f.serving = r
-		r.server.CatchUp(f.now)
-		f.reschedule(r)
 		s := r.server.Stats()
 		all = all.Plus(s)
 		if s.KVBlocks > 0 {

@@ -1,12 +1,14 @@
 package predict
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/route"
+	"github.com/tacho-bench/tacho/sim/step"
 )
 
 func fleetOf(t testing.TB, n int, policy route.Policy) *Fleet {
@@ -15,26 +17,39 @@ func fleetOf(t testing.TB, n int, policy route.Policy) *Fleet {
 	return fleet
 }
 
-// With every router, each request to a fleet is answered once. A fleet of one
-// behaves like a single server.
+// With every router, each request to a fleet is answered once, or cancelled at its timeout. A fleet of one
+// behaves like a single server, although it delivers tokens late and samples read its state.
 func TestFleet(t *testing.T) {
 	source := talks{sessions: 400, turns: 2, prompt: 600, answer: 40, think: 100 * time.Millisecond}
-	stage := Stage{Arrivals: every(5 * time.Millisecond), Source: source, BlockTokens: 16}
-	alone := records(t, stage)
-	for _, router := range route.Policies {
-		for _, n := range []int{1, 4} {
-			fleet := fleetOf(t, n, router)
-			stage.Server, stage.ByPrefix = fleet, router.ByPrefix
-			got := records(t, stage)
-			if len(got) != len(alone) {
-				t.Fatalf("%s, %d: %d records of %d", router.Name, n, len(got), len(alone))
-			}
-			if len(fleet.inFlight) != 0 {
-				t.Errorf("%s, %d: %d requests stayed", router.Name, n, len(fleet.inFlight))
-			}
-			for i := range got {
-				if n == 1 && (got[i].Session != alone[i].Session || got[i].End != alone[i].End) {
-					t.Fatalf("%s: a fleet of one is not the server: session %d at %v for %d at %v", router.Name, got[i].Session, got[i].End, alone[i].Session, alone[i].End)
+	of := FleetPlan{Profile: benchProfile(t), Seed: 1}
+	for _, timeout := range []time.Duration{0, 250 * time.Millisecond} {
+		single, err := step.NewServer(of.Profile, of.Seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stage := Stage{Arrivals: every(50 * time.Millisecond), Source: source, BlockTokens: 16, Timeout: timeout, Server: single}
+		alone := records(t, stage)
+		for _, router := range route.Policies {
+			for _, n := range []int{1, 4} {
+				of.Replicas, of.Policy = n, router
+				fleet, err := NewFleet(of)
+				if err != nil {
+					t.Fatal(err)
+				}
+				stage.Server, stage.ByPrefix = fleet, router.ByPrefix
+				stage.SampleEvery, stage.Sample = 30*time.Millisecond, func(time.Duration) time.Duration { fleet.Stats(); return 30 * time.Millisecond }
+				got := records(t, stage)
+				if len(got) != len(alone) {
+					t.Fatalf("%s, %d: %d records of %d", router.Name, n, len(got), len(alone))
+				}
+				if len(fleet.inFlight) != 0 {
+					t.Errorf("%s, %d: %d requests stayed", router.Name, n, len(fleet.inFlight))
+				}
+				for i := range got {
+					if n == 1 && (got[i].Session != alone[i].Session || got[i].End != alone[i].End || !slices.Equal(got[i].Events, alone[i].Events)) {
+						t.Fatalf("%s: a fleet of one is not the server: session %d at %v with %d events for %d at %v with %d",
+							router.Name, got[i].Session, got[i].End, len(got[i].Events), alone[i].Session, alone[i].End, len(alone[i].Events))
+					}
 				}
 			}
 		}

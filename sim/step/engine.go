@@ -119,7 +119,6 @@ type Engine struct {
 	live      map[uint64]*seq
 	kv        kvCache
 	group     decodeGroup
-	jump      jump
 	orders    uint64 // admissions so far
 	plans     int64  // plans so far
 
@@ -357,9 +356,11 @@ func (e *Engine) plan(now time.Duration) *batch {
 	if len(e.planned) == 0 && !e.group.step {
 		return nil
 	}
-	b := e.newBatch()
-	b.load, b.new, b.took = e.load, e.admitted, e.p.Pauses.extend(now, e.p.stepTime(e.load, e.normal(0)))
-	e.began(1)
+	b, normal := e.newBatch(), 0.0
+	if e.p.Cost.Noise > 0 {
+		normal = e.rng.NormFloat64()
+	}
+	b.load, b.new, b.took = e.load, e.admitted, e.p.Pauses.extend(now, e.p.stepTime(e.load, normal))
 	for _, s := range e.planned {
 		if tokens := e.advance(s); tokens > 0 {
 			s.generated += tokens

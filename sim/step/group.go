@@ -62,7 +62,7 @@ func (e *Engine) planGroup(budget int) (left int, ok bool) {
 	if f.n == 0 && e.kv.total-e.kv.used() < len(e.running) {
 		return 0, false // blocks are short: the group would soon be dissolved
 	}
-	if !e.join() || f.n > budget || !e.kv.claim(f.needsIn(0)) {
+	if !e.join() || f.n > budget || !e.kv.claim(f.needsNext()) {
 		e.dissolve()
 		return 0, false
 	}
@@ -77,8 +77,8 @@ func (e *Engine) planGroup(budget int) (left int, ok bool) {
 	return budget - f.n, true
 }
 
-// needsIn is the number of blocks needed by the k-th step from now.
-func (f *decodeGroup) needsIn(k int) int { return f.needs[wrap(1-f.planned-k, len(f.needs))] }
+// needsNext is the number of blocks needed by the next step.
+func (f *decodeGroup) needsNext() int { return f.needs[wrap(1-f.planned, len(f.needs))] }
 
 func wrap(i, n int) int { return ((i % n) + n) % n }
 

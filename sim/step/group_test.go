@@ -27,7 +27,7 @@ func serveAll(t *testing.T, p Profile, late bool, arrivals []Arrival, giveUp map
 		}
 	}
 	if late {
-		s.DeferDelivery(deliver)
+		s.DeferDelivery()
 	}
 	for {
 		at, busy := s.Next()
@@ -147,13 +147,11 @@ func TestCancelAtLastToken(t *testing.T) {
 	p := must.Get(Load("vllm-8b-h100"))(t)
 	p.Cost.Noise = 0
 	arrivals := []Arrival{{Request: Request{ID: 1, Prompt: 100, MaxNew: 40, IgnoreEOS: true}}, {Request: Request{ID: 2, Prompt: 100, MaxNew: 60, IgnoreEOS: true}}}
-	for _, p.Priority = range []bool{false, true} { // priorities disable jumps
-		all, _, _ := serveAll(t, p, false, slices.Clone(arrivals), nil)
-		for _, late := range []bool{false, true} {
-			got, stats, _ := serveAll(t, p, late, slices.Clone(arrivals), map[uint64]time.Duration{1: all[1][39]})
-			if len(got[1]) != 39 || len(got[2]) != 60 || stats.Cancelled != 1 || stats.Finished != 1 {
-				t.Errorf("priorities %v, deferred delivery %v: %d tokens of 39, and %d of 60: %+v", p.Priority, late, len(got[1]), len(got[2]), stats)
-			}
+	all, _, _ := serveAll(t, p, false, slices.Clone(arrivals), nil)
+	for _, late := range []bool{false, true} {
+		got, stats, _ := serveAll(t, p, late, slices.Clone(arrivals), map[uint64]time.Duration{1: all[1][39]})
+		if len(got[1]) != 39 || len(got[2]) != 60 || stats.Cancelled != 1 || stats.Finished != 1 {
+			t.Errorf("deferred delivery %v: %d tokens of 39, and %d of 60: %+v", late, len(got[1]), len(got[2]), stats)
 		}
 	}
 }

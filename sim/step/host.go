@@ -69,7 +69,6 @@ const (
 	planning        // a step is planned at the end of the phase
 	launching       // a step is being launched
 	waiting         // for the GPU
-	jumping         // skipping decode-only steps
 )
 
 func newHost(p *Profile, engines ...*Engine) host {
@@ -114,11 +113,7 @@ func (h *host) step(a *api, deliver func(*Emission)) {
 	h.at, _ = h.next()
 	switch h.phase {
 	case idle, planning:
-		if !h.jump() {
-			h.plan()
-		}
-	case jumping:
-		h.endJump(h.at)
+		h.plan()
 	case launching:
 		if more := h.arrivalDelay(); more > 0 {
 			h.at += more

@@ -23,15 +23,3 @@ func TestPausesExtend(t *testing.T) {
 		}
 	}
 }
-
-// Many decode steps computed together end at the same times as steps computed one by one.
-func TestPausesInJumps(t *testing.T) {
-	p := Pauses{EveryS: 1, LengthS: 0.3}
-	at := time.Duration(0)
-	for range 1000 {
-		at += p.extend(at, 7*time.Millisecond)
-	}
-	if want := 7*time.Second + 9*300*time.Millisecond; at != want { // 0.7 s of work between two pauses, and 1 s before the first
-		t.Errorf("1,000 steps end at %v, want %v", at, want)
-	}
-}

@@ -22,7 +22,6 @@ type Server struct {
 	hosts   []host
 	api     api
 	moving  transfers
-	quiet   quietPeriod
 }
 
 // NewServer returns an idle server.
@@ -52,11 +51,10 @@ func (s *Server) Add(now time.Duration, r *Request) error {
 	if s.find(r.ID) != nil {
 		return fmt.Errorf("request %d is already in flight", r.ID)
 	}
-	s.CatchUp(now)
 	e := leastLoaded(s.engines[:s.readers()])
 	q, err := e.take(r)
 	if err == nil {
-		q.home, s.quiet.until = e, 0
+		q.home = e
 		s.api.arrive(now, q)
 	}
 	return err
@@ -90,32 +88,14 @@ func (s *Server) find(id uint64) *Engine {
 
 // DeferDelivery lets the server deliver tokens late, with the times of their
 // generation, which makes the simulation far faster. It is for callers that use
-// these times instead of a clock. The last token of an answer is never late. Tokens
-// that become due during Add or CatchUp go to deliver. Call DeferDelivery before
-// the first Add.
-func (s *Server) DeferDelivery(tell func(*Emission)) {
+// these times instead of a clock. The last token of an answer is never late. Call
+// DeferDelivery before the first Add.
+func (s *Server) DeferDelivery() {
 	for _, e := range s.engines {
 		f := &e.group
 		f.on = s.api.direct() && s.p.decodesAlike() && e.handOver == nil
 		f.longest = noContext
 		f.needs = make([]int, s.p.KV.BlockTokens)
-	}
-	for i := range s.hosts {
-		s.hosts[i].engines[0].jump.may = s.hosts[i].mayJump() && s.p.Split == Split{}
-	}
-	s.enableQuiet(tell)
-}
-
-// CatchUp computes the steps up to now if delivery is deferred. Call it before
-// reading the server's state.
-func (s *Server) CatchUp(now time.Duration) {
-	for i := range s.hosts {
-		if h := &s.hosts[i]; h.phase == jumping {
-			h.endJump(now)
-		}
-	}
-	if s.quiet.on {
-		s.Advance(now, s.quiet.deliver)
 	}
 }
 
@@ -131,7 +111,6 @@ func (s *Server) Cancel(now time.Duration, id uint64) (undelivered []time.Durati
 	if e == nil {
 		return nil
 	}
-	s.CatchUp(now - 1) // events at now follow the cancellation
 	q := e.live[id]
 	e.Cancel(id)
 	return append(q.member.earlier, e.takeTimes(q)...)
@@ -140,9 +119,6 @@ func (s *Server) Cancel(now time.Duration, id uint64) (undelivered []time.Durati
 // Next returns the time of the next event.
 func (s *Server) Next() (time.Duration, bool) {
 	at, _, ok := s.next()
-	if ok && s.quiet.on {
-		at = s.quiet.next(at, s)
-	}
 	return at, ok
 }
 
