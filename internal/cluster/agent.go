@@ -109,7 +109,7 @@ func RunAgent(ctx context.Context, o AgentOptions) error {
 	if err := a.join(ctx); err != nil {
 		return err
 	}
-	defer a.shutdown(ctx)
+	defer a.shutdown()
 	a.drainOldSpools()
 	if o.Joined != nil {
 		o.Joined(a.info.Key)
@@ -147,27 +147,25 @@ func (a *agent) join(ctx context.Context) (err error) {
 	if a.unseal, err = nkeys.CreateCurveKeys(); err != nil {
 		return err
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
+	host, _ := os.Hostname() // empty if unknown
 	a.info = agentInfo{ID: nuid.Next(), Key: a.key.Public(), Name: a.Name, Host: host, CPUs: runtime.NumCPU(), Version: a.Version, Nonce: nuid.Next(), Boot: bootID()}
 	if a.info.SealKey, err = a.unseal.PublicKey(); err != nil {
 		return err
 	}
 	for subject, answer := range map[string]func(*nats.Msg){
-		discoverSubject: a.answerDiscovery, a.info.orderSubject(): a.answerCommand, a.info.clockSubject(): answerClock, a.inbox + ".*": a.handleLease,
+		discoverSubject: a.answerDiscovery, a.info.orderSubject(): a.answerCommand, a.inbox + ".*": a.handleLease,
+		a.info.clockSubject(): func(m *nats.Msg) { _ = m.Respond(binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano()))) }, // the coordinator asks again
 	} {
 		if _, err := a.control.Subscribe(subject, answer); err != nil {
 			return err
 		}
 	}
-	return flush(ctx, a.control)
+	return flush(a.control)
 }
 
 // flush waits until NATS has received all messages, at most requestTimeout.
-func flush(ctx context.Context, nc *nats.Conn) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+func flush(nc *nats.Conn) error {
+	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
 	defer cancel()
 	return nc.FlushWithContext(ctx)
 }
@@ -189,12 +187,12 @@ func (a *agent) connect(ctx context.Context) (err error) {
 }
 
 // shutdown ends all shares. Undelivered records stay in the spool.
-func (a *agent) shutdown(ctx context.Context) {
+func (a *agent) shutdown() {
 	a.stopShares()
 	a.cancel()
 	a.mu.Lock()
 	if a.run != "" && a.publishHeartbeat(heartbeat{Stopped: true}) == nil { // the coordinator need not wait for more
-		_ = flush(ctx, a.control) // without this message the coordinator notices the silence
+		_ = flush(a.control) // without this message the coordinator notices the silence
 	}
 	a.mu.Unlock()
 	a.active.Wait()
@@ -230,14 +228,7 @@ func (a *agent) isDelivered() bool {
 	return true
 }
 
-// The coordinator asks again if an answer does not arrive.
-
-// answerClock returns the current time.
-func answerClock(m *nats.Msg) {
-	_ = m.Respond(binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano())))
-}
-
-// answerDiscovery returns the description of this agent.
+// answerDiscovery returns the description of this agent. The coordinator asks again if the answer does not arrive.
 func (a *agent) answerDiscovery(m *nats.Msg) {
 	a.mu.Lock()
 	about := a.info
@@ -260,45 +251,56 @@ func (a *agent) answerCommand(m *nats.Msg) {
 // execute checks a command and executes it.
 func (a *agent) execute(m *nats.Msg) status {
 	o, err := a.decrypt(m)
-	if err != nil {
-		return status{State: stateIdle, Refused: err.Error()}
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := a.admit(o); err != nil {
+	if err == nil {
+		err = a.admit(o)
+	}
+	if err != nil {
 		return status{State: stateIdle, Refused: err.Error(), Free: a.run == ""}
 	}
 	a.seq, a.lastHeard = o.Seq, time.Now()
 	switch o.Kind {
-	case cmdStatus:
 	case cmdAssign:
 		if a.attempt != o.Attempt { // shares of other runs continue to deliver their records
 			a.discard(func(w *localShare) bool { return w.command.Run == o.Run })
 			a.shares, a.attempt = nil, ""
 		}
 	case cmdProgress:
-		if err := a.addProgress(o); err != nil {
-			return status{State: stateFailed, Refused: err.Error()}
-		}
+		err = a.addProgress(o)
 	case cmdPrepare:
-		if err := a.prepare(o); err != nil {
-			return status{State: stateFailed, Refused: err.Error()}
+		err = a.prepare(o)
+	case cmdRelease: // no records of the run are needed any more
+		a.discard(func(*localShare) bool { return true })
+		a.attempt = ""
+		a.Say("The run has ended." + map[bool]string{false: " Waiting for the next one."}[a.Once])
+		if a.Once {
+			a.cancel()
 		}
-	case cmdRelease:
-		a.finishRun()
-	default:
-		w := a.shareOf(o)
-		if w == nil && (o.Kind == cmdStop || o.Kind == cmdStopSending) {
-			break // nothing to stop
-		}
-		if w == nil || !w.execute(o) {
-			return status{State: stateIdle, Refused: "unknown level or command"}
-		}
+		a.detach()
 	}
-	if w := a.shareOf(o); w != nil {
-		return w.status()
+	w := a.shareOf(o)
+	switch {
+	case err == nil && w == nil && o.Kind == cmdStart:
+		err = errors.New("unknown level")
+	case w == nil:
+	case o.Kind == cmdStart:
+		select {
+		case w.startAt <- monotonic(o.Start):
+		default: // a repeated command
+		}
+	case o.Kind == cmdStopSending:
+		w.finish()
+	case o.Kind == cmdStop:
+		w.stop()
 	}
-	return status{State: stateIdle}
+	switch {
+	case err != nil:
+		return status{State: stateIdle, Refused: err.Error()}
+	case w == nil:
+		return status{State: stateIdle}
+	}
+	return *w.state.Load()
 }
 
 // leader identifies the current coordinator, or is empty.
@@ -319,7 +321,7 @@ func (a *agent) shareOf(o *command) *localShare {
 // has reports whether a share is in one of the states.
 func (a *agent) has(states ...string) bool {
 	for _, w := range a.shares {
-		if slices.Contains(states, w.status().State) {
+		if slices.Contains(states, w.state.Load().State) {
 			return true
 		}
 	}
@@ -367,21 +369,8 @@ func (a *agent) discard(unneeded func(w *localShare) bool) {
 }
 
 func (w *localShare) isUnstarted() bool {
-	s := w.status().State
+	s := w.state.Load().State
 	return s == statePreparing || s == stateReady
-}
-
-// finishRun leaves the run after the coordinator has ended it. No records of it are needed any more.
-func (a *agent) finishRun() {
-	a.discard(func(*localShare) bool { return true })
-	a.attempt = ""
-	if a.Once {
-		a.Say("The run has ended.")
-		a.cancel()
-	} else {
-		a.Say("The run has ended. Waiting for the next one.")
-	}
-	a.detach()
 }
 
 // detach makes the agent available to other coordinators.
@@ -404,15 +393,18 @@ func (a *agent) tick() {
 			a.cancel()
 		}
 		return
-	case silence > coordinatorTimeout && !a.has(stateRunning): // the coordinator may restart before a share ends
-		a.abandonCoordinator()
+	case silence > coordinatorTimeout && !a.has(stateRunning): // the coordinator may restart, so finished records are still delivered
+		a.Say("The coordinator does not answer. " + map[bool]string{false: "Waiting for the next one.", true: fmt.Sprintf("Waiting %v for it to restart.", onceTimeout)}[a.Once])
+		a.discard((*localShare).isUnstarted)
+		a.detach()
+		a.abandonedAt = time.Now()
 		return
 	}
 	_ = a.publishHeartbeat(heartbeat{}) // the next heartbeat follows soon
 	for _, w := range a.shares {
 		// No coordinator can stop an orphan any more. A coordinator that continues the run assigns the rest of the share
 		// again.
-		if silence > a.OrphanTimeout && w.status().State == stateRunning && w.orphaned.CompareAndSwap(false, true) {
+		if silence > a.OrphanTimeout && w.state.Load().State == stateRunning && w.orphaned.CompareAndSwap(false, true) {
 			a.Say(fmt.Sprintf("No coordinator was heard for %v: the load stops. Finished records are kept for %v.", a.OrphanTimeout, retention))
 			w.stopEarly()
 		}
@@ -426,15 +418,6 @@ func (a *agent) publishHeartbeat(b heartbeat) error {
 	return a.key.send(a.control, heartbeatSubject(a.run, a.info.Key), fmt.Sprint(a.inbox, ".", a.contact.now()), b)
 }
 
-// abandonCoordinator leaves a coordinator that is gone. Finished records are still delivered, because the coordinator may
-// restart.
-func (a *agent) abandonCoordinator() {
-	a.Say("The coordinator does not answer. " + map[bool]string{false: "Waiting for the next one.", true: fmt.Sprintf("Waiting %v for it to restart.", onceTimeout)}[a.Once])
-	a.discard((*localShare).isUnstarted)
-	a.detach()
-	a.abandonedAt = time.Now()
-}
-
 // drainOldSpools delivers finished records that an earlier process left in the spool when it was killed. Records older
 // than the retention time are deleted.
 func (a *agent) drainOldSpools() {
@@ -444,7 +427,7 @@ func (a *agent) drainOldSpools() {
 		if err != nil {
 			continue
 		}
-		if s.idleTime() > retention {
+		if time.Since(s.changed) > retention {
 			_ = s.remove() // the next start tries again
 			a.Say(fmt.Sprintf("Deleted records of an earlier run in %s: no coordinator collected them within %v.", s.dir, retention))
 			continue

@@ -122,10 +122,9 @@ type heartbeat struct {
 	Stopped bool        `json:"left,omitempty"` // the agent was stopped and delivers no more records
 }
 
-// A lease is the coordinator's answer to a heartbeat.
-type lease struct {
-	Lost bool `json:"lost,omitempty"` // other agents took over the shares of this one
-}
+// takenOver is the coordinator's answer to the heartbeat of an agent whose shares other agents took over; the answer to
+// others is empty.
+const takenOver = "lost"
 
 // A finalMessage ends the record stream of a share.
 type finalMessage struct {

@@ -147,21 +147,14 @@ func (c *Coordinator) assemble(ctx context.Context) (err error) {
 	background, over := context.WithCancel(context.WithoutCancel(ctx))
 	c.cancel = over
 	go c.monitorClocks(background)
-	err = c.recruitInitial(ctx)
-	each(c.members(), func(m *member) { c.measureClock(ctx, m, initialReadings) })
-	return err
-}
-
-// recruitInitial waits for agents before the first level. A resumed run waits only shortly, because some agents may have
-// died.
-func (c *Coordinator) recruitInitial(ctx context.Context) error {
-	if c.resumeState.Attempt != "" {
-		_ = c.recruit(ctx, c.Timeout) // missing agents are reported as lost
-		if len(c.members()) > 0 || ctx.Err() != nil {
-			return ctx.Err()
-		}
+	if c.resumeState.Attempt != "" { // agents that died are reported as lost
+		_ = c.recruit(ctx, c.Timeout)
 	}
-	return c.recruit(ctx, c.Wait)
+	if c.resumeState.Attempt == "" || len(c.members()) == 0 {
+		err = c.recruit(ctx, c.Wait)
+	}
+	each(c.members(), func(m *member) { c.measureClock(ctx, m, initialReadings) })
+	return cmp.Or(err, ctx.Err())
 }
 
 // claimRun makes this coordinator the leader of the run, or fails if there is another one.
@@ -171,11 +164,8 @@ func (c *Coordinator) claimRun(ctx context.Context) error {
 	if other, err := c.control.RequestWithContext(ctx, leaderSubject(c.Run), nil); err == nil {
 		return fmt.Errorf("another coordinator leads this run (%q): stop it first", other.Data)
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "another machine"
-	}
-	_, err = c.control.Subscribe(leaderSubject(c.Run), func(m *nats.Msg) {
+	host, _ := os.Hostname() // empty if unknown
+	_, err := c.control.Subscribe(leaderSubject(c.Run), func(m *nats.Msg) {
 		_ = m.Respond(fmt.Appendf(nil, "process %d on %s", os.Getpid(), host)) // the other coordinator asks again
 	})
 	return err
@@ -330,10 +320,7 @@ func (c *Coordinator) handleHeartbeat(msg *nats.Msg) {
 		if led := m.led.Swap(b.Leader == c.sealer.public); led && b.Leader != c.sealer.public {
 			c.deposed.Store(true)
 		}
-		answer, err := json.Marshal(lease{Lost: m.lost.Load()})
-		if err == nil && msg.Reply != "" {
-			_ = msg.Respond(answer) // the answer to the next heartbeat follows soon
-		}
+		_ = msg.Respond([]byte(map[bool]string{true: takenOver}[m.lost.Load()])) // the answer to the next heartbeat follows soon
 	}
 }
 

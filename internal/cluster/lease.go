@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net"
 	"strconv"
@@ -60,20 +59,17 @@ func (c *contact) watch(dial dialer) dialer {
 // handleLease handles the answer to a heartbeat. NATS answers if no coordinator listens.
 func (a *agent) handleLease(m *nats.Msg) {
 	sent, err := strconv.ParseInt(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:], 10, 64)
-	var l lease
-	if err == nil && m.Header.Get("Status") == "" {
-		err = json.Unmarshal(m.Data, &l)
-	}
-	if err == nil && !l.Lost {
+	lost, gone := string(m.Data) == takenOver, m.Header.Get("Status") != ""
+	if err == nil && !lost {
 		a.contact.at(sent)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err == nil && m.Header.Get("Status") == "" {
+	if err == nil && !gone {
 		a.lastHeard = time.Now()
 	}
 	for _, w := range a.shares {
-		if l.Lost && w.command.Lease > 0 {
+		if lost && w.command.Lease > 0 {
 			w.stop()
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +18,7 @@ type localShare struct {
 	command  *command
 	progress *shareProgress // finished work of an earlier agent, or nil
 	live     live.Feed
-	started  atomic.Pointer[shareStart]
+	tick     atomic.Pointer[func() live.Tick] // the state since the last heartbeat; nil before the start
 	spool    *spool
 	uplink   *uplink
 	cancel   context.CancelFunc // ends sending and delivery
@@ -36,15 +35,7 @@ type localShare struct {
 	holding     atomic.Int32 // requests held because the lease has ended
 	paused      atomic.Int64 // nanoseconds in which requests were held
 
-	mu      sync.Mutex
-	current string // one of the states
-	err     error
-}
-
-// A shareStart holds the start time of a level and the state of this client since.
-type shareStart struct {
-	epoch  time.Time
-	client func() *metric.Client
+	state atomic.Pointer[status]
 }
 
 // prepare creates a share of a level. The caller holds a.mu.
@@ -78,8 +69,9 @@ func (a *agent) prepare(o *command) error {
 	s.keepAnswers = o.KeepAnswers
 	w := &localShare{
 		command: o, progress: progress, spool: s, uplink: &uplink{nats: a.data, spool: s, key: a.key, leader: a.leader},
-		current: statePreparing, startAt: make(chan time.Time, 1),
+		startAt: make(chan time.Time, 1),
 	}
+	w.set(statePreparing, nil)
 	all, cancel := context.WithCancel(a.ctx)
 	load, stop := context.WithCancel(all)
 	w.cancel, w.stop = cancel, stop
@@ -118,7 +110,7 @@ func (a *agent) runShare(ctx, load context.Context, w *localShare) {
 	w.set(stateEnded, err)
 	bad := <-handed
 	if bad == nil {
-		last := w.spool.final()
+		last := w.spool.final // the spool is closed
 		last.Client, last.Reasons, last.Sent, last.Paused = client, known, w.live.Counts.Started.Load(), time.Duration(w.paused.Load())
 		if last.Ended, last.Orphaned = left, w.orphaned.Load(); err != nil {
 			last.Error = err.Error()
@@ -167,7 +159,16 @@ func (a *agent) sendShare(ctx context.Context, w *localShare) (*metric.Client, [
 	r.Enough = w.enough.Done()
 	part := run.Share{
 		K: w.command.Part, N: w.command.Parts, Live: &w.live, Start: w.waitForStart, Hold: func(ctx context.Context) error { return w.hold(ctx, &a.contact) },
-		Begin: func(epoch time.Time, health func() *metric.Client) { w.started.Store(&shareStart{epoch, health}) },
+		Begin: func(epoch time.Time, health func() *metric.Client) {
+			tick := func() live.Tick {
+				t := w.live.Tick(time.Since(epoch))
+				if !w.done.Load() {
+					t.Client = health()
+				}
+				return t
+			}
+			w.tick.Store(&tick)
+		},
 	}
 	if before := w.progress; before != nil {
 		part.Begun, part.Now = before.Partial, before.Elapsed
@@ -200,24 +201,6 @@ func (w *localShare) waitForStart(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// execute executes a command for the share, and reports whether it is known.
-func (w *localShare) execute(o *command) bool {
-	switch o.Kind {
-	case cmdStart:
-		select {
-		case w.startAt <- monotonic(o.Start):
-		default: // a repeated command
-		}
-	case cmdStopSending:
-		w.finish()
-	case cmdStop:
-		w.stop()
-	default:
-		return false
-	}
-	return true
-}
-
 // monotonic converts a wall-clock time in nanoseconds since 1970 to the monotonic clock of this process. Changes of the
 // wall clock do not move a schedule that starts there.
 func monotonic(wall int64) time.Time {
@@ -226,31 +209,17 @@ func monotonic(wall int64) time.Time {
 }
 
 func (w *localShare) set(now string, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.current = now; err != nil {
-		w.current, w.err = stateFailed, err
+	s := &status{State: now}
+	if err != nil {
+		s.State, s.Error, s.Usage = stateFailed, err.Error(), errors.As(err, new(*run.UsageError))
 	}
-}
-
-func (w *localShare) status() status {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	s := status{State: w.current}
-	if w.err != nil {
-		var usage *run.UsageError
-		s.Error, s.Usage = w.err.Error(), errors.As(w.err, &usage)
-	}
-	return s
+	w.state.Store(s)
 }
 
 func (w *localShare) heartbeat() heartbeat {
 	b := heartbeat{Attempt: w.command.Attempt, Share: w.command.Share}
-	if began := w.started.Load(); began != nil {
-		b.Tick = w.live.Tick(time.Since(began.epoch))
-		if !w.done.Load() {
-			b.Tick.Client = began.client()
-		}
+	if tick := w.tick.Load(); tick != nil {
+		b.Tick = (*tick)()
 		w.totals = w.totals.Plus(b.Tick.Totals)
 	}
 	b.Totals = w.totals

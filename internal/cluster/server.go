@@ -19,7 +19,6 @@ import (
 type Server struct {
 	ServerOptions
 	server *server.Server
-	closed chan struct{}
 
 	mu       sync.Mutex
 	admitted map[string]bool // keys of agents
@@ -65,7 +64,7 @@ func Serve(o ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{ServerOptions: o, closed: make(chan struct{}), admitted: map[string]bool{}}
+	s := &Server{ServerOptions: o, admitted: map[string]bool{}}
 	s.server, err = server.NewServer(&server.Options{
 		ServerName: "tacho", Host: host, Port: port, NoSigs: true, NoLog: true,
 		CustomClientAuthentication: s, AlwaysEnableNonce: true, // clients sign the nonce with their keys
@@ -86,14 +85,7 @@ func Serve(o ServerOptions) (*Server, error) {
 
 // limitStrangers disconnects clients that do not authenticate.
 func (s *Server) limitStrangers() {
-	tick := time.NewTicker(strangerInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-s.closed:
-			return
-		case <-tick.C:
-		}
+	for ; s.server.Running(); time.Sleep(strangerInterval) {
 		all, err := s.server.Connz(&server.ConnzOptions{Username: true, Limit: s.server.NumClients()})
 		if err != nil {
 			continue
@@ -134,7 +126,6 @@ func (s *Server) Admitted(key string) bool {
 
 // Close stops the server.
 func (s *Server) Close() {
-	close(s.closed)
 	s.server.Shutdown()
 	s.server.WaitForShutdown()
 }

@@ -106,10 +106,7 @@ func (s *share) addLines(body []byte, sink tacho.Sink) error {
 
 func (s *share) addLine(line []byte, sink tacho.Sink) error {
 	if bytes.HasPrefix(line, answerPrefix) {
-		var a answerLine
-		err := json.Unmarshal(line, &a)
-		s.answer = tacho.Answer(a)
-		return err
+		return json.Unmarshal(line, &s.answer)
 	}
 	var r tacho.Record
 	if err := recordjson.Decode(line, &r); err != nil {
@@ -161,13 +158,8 @@ func (s *share) trackSession(r *tacho.Record) {
 	}
 }
 
-// An answerLine precedes the record of a turn whose answer a later turn may quote.
-type answerLine struct {
-	Text   string `json:"said"` // must be the first key; see answerPrefix
-	Tokens int    `json:"tokens"`
-}
-
-var answerPrefix = []byte(`{"said":`)
+// answerPrefix begins a line with the tacho.Answer of the next record, which a later turn may quote.
+var answerPrefix = []byte(`{"Text":`)
 
 // correctClock converts the times of a record to the coordinator's clock, using a better estimate of the offset than at
 // the start of the level. Times of the schedule need no correction.

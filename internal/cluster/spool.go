@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/nats-io/nkeys"
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/filelock"
@@ -39,9 +42,8 @@ type spool struct {
 	ended        bool // closed
 	skipCanceled bool // skip canceled requests
 	diskErr      error
-	firstDiskErr error // first error of the disk
-	lost         int   // dropped records
-	maxPending   int64 // maximum number of undelivered bytes
+	final        finalMessage // what it says about the spool
+	changed      time.Time    // of a spool that an earlier process left: the last write
 }
 
 // A segment is one file of a spool. Its name is the offset of its first byte.
@@ -83,11 +85,15 @@ func openSpool(dir string) (*spool, error) {
 	}
 	entries, err := os.ReadDir(dir) // sorted by name
 	for _, e := range entries {
-		var begin int64
-		if _, err := fmt.Sscanf(e.Name(), "%d.jsonl", &begin); err != nil {
+		info, err := e.Info()
+		if err != nil {
 			continue
 		}
-		if info, err := e.Info(); err == nil {
+		if info.ModTime().After(s.changed) {
+			s.changed = info.ModTime()
+		}
+		var begin int64
+		if _, err := fmt.Sscanf(e.Name(), "%d.jsonl", &begin); err == nil {
 			s.written = begin + info.Size()
 			s.segments = append(s.segments, segment{begin, s.written})
 		}
@@ -106,18 +112,18 @@ func (s *spool) Add(r *tacho.Record) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.skipCanceled && r.Failure != nil && r.Failure.Cause == tacho.Canceled {
-		return nil
+		return nil // another agent may send it
 	}
 	if s.line, err = s.encode(s.line[:0], r); err != nil {
 		return err
 	}
 	if len(s.pending)+len(s.line) > s.memoryLimit {
-		s.lost++
-		return nil // the final message reports it
+		s.final.Lost++
+		return nil
 	}
 	s.pending = append(s.pending, s.line...)
 	s.flush()
-	s.maxPending = max(s.maxPending, s.written+int64(len(s.pending))-s.start())
+	s.final.MaxPending = max(s.final.MaxPending, s.written+int64(len(s.pending))-s.start())
 	s.wake()
 	return nil
 }
@@ -125,7 +131,7 @@ func (s *spool) Add(r *tacho.Record) (err error) {
 // encode appends a record, preceded by its answer if a later turn may quote it.
 func (s *spool) encode(line []byte, r *tacho.Record) ([]byte, error) {
 	if s.keepAnswers && r.OK() && r.Turn < r.Turns-1 {
-		text, err := json.Marshal(answerLine{r.Answer, r.AnswerTokens()})
+		text, err := json.Marshal(tacho.Answer{Text: r.Answer, Tokens: r.AnswerTokens()})
 		if err != nil {
 			return nil, err
 		}
@@ -172,7 +178,9 @@ func (s *spool) flush() {
 	for s.diskErr = nil; len(s.pending) > 0 && s.diskErr == nil; {
 		s.diskErr = s.writePending()
 	}
-	s.firstDiskErr = cmp.Or(s.firstDiskErr, s.diskErr)
+	if s.diskErr != nil {
+		s.final.SpoolError = cmp.Or(s.final.SpoolError, s.diskErr.Error())
+	}
 }
 
 func (s *spool) writePending() error {
@@ -255,29 +263,6 @@ func (s *spool) remove() error {
 	return os.RemoveAll(s.dir)
 }
 
-// final returns what the final message says about the spool.
-func (s *spool) final() (f finalMessage) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f.Lost, f.MaxPending = s.lost, s.maxPending
-	if s.firstDiskErr != nil {
-		f.SpoolError = s.firstDiskErr.Error()
-	}
-	return f
-}
-
-// idleTime returns the time since the last write.
-func (s *spool) idleTime() time.Duration {
-	var last time.Time
-	entries, _ := os.ReadDir(s.dir) // without entries, idleTime is very long
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && info.ModTime().After(last) {
-			last = info.ModTime()
-		}
-	}
-	return time.Since(last)
-}
-
 // lockSpool prevents two agents from using one spool. Each would deliver what the other is writing.
 func lockSpool(root string) (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(root, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
@@ -295,20 +280,19 @@ func lockSpool(root string) (unlock func(), err error) {
 // coordinator accepts records of the earlier process, and agents know the coordinator of an earlier run.
 func StoredIdentity(path string) (*Identity, error) {
 	seed, err := os.ReadFile(path)
-	if err == nil {
-		i, err := ReadIdentity(seed)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+	if errors.Is(err, fs.ErrNotExist) {
+		pair, err := nkeys.CreateUser()
+		if err == nil {
+			seed, err = pair.Seed()
 		}
-		return i, nil
+		return &Identity{pair}, errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, seed, 0o600))
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	i, err := NewIdentity()
 	if err != nil {
 		return nil, err
 	}
-	seed, err = i.Seed()
-	return i, errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, seed, 0o600))
+	pair, err := nkeys.FromSeed(bytes.TrimSpace(seed))
+	if err != nil {
+		return nil, fmt.Errorf("%s is not the seed of an nkey: %w", path, err)
+	}
+	return &Identity{pair}, nil
 }

@@ -70,8 +70,8 @@ func TestFullSpoolLosesNothing(t *testing.T) {
 		want.Write(append(line, '\n'))
 		must(t, s.Add(record(i)))
 	}
-	if size, _ := s.size(); s.diskErr == nil || s.final().Lost != 0 || size != int64(want.Len()) {
-		t.Fatalf("%d of %d bytes wait, %d are lost, %v", size, want.Len(), s.final().Lost, s.diskErr)
+	if size, _ := s.size(); s.diskErr == nil || s.final.Lost != 0 || size != int64(want.Len()) {
+		t.Fatalf("%d of %d bytes wait, %d are lost, %v", size, want.Len(), s.final.Lost, s.diskErr)
 	}
 	got := all(t, s, 0, 300)
 	if !bytes.Equal(got, want.Bytes()) {
@@ -79,8 +79,8 @@ func TestFullSpoolLosesNothing(t *testing.T) {
 	}
 	s.limit = 1 << 20
 	s.confirm(s.written)
-	if s.diskErr != nil || s.final().SpoolError == "" || len(s.pending) != 0 {
-		t.Errorf("there is room, and %d bytes wait: %v; it was %q", len(s.pending), s.diskErr, s.final().SpoolError)
+	if s.diskErr != nil || s.final.SpoolError == "" || len(s.pending) != 0 {
+		t.Errorf("there is room, and %d bytes wait: %v; it was %q", len(s.pending), s.diskErr, s.final.SpoolError)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestLostRecordsAreCounted(t *testing.T) {
 	}
 	line, err := recordjson.Encode(record(10))
 	must(t, err)
-	if lost := s.final().Lost; lost < 20-500/len(line)-1 || lost >= 20 {
+	if lost := s.final.Lost; lost < 20-500/len(line)-1 || lost >= 20 {
 		t.Errorf("%d are lost", lost)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
@@ -54,16 +53,7 @@ func NewIdentity() (*Identity, error) {
 	return &Identity{pair}, err
 }
 
-// ReadIdentity reads the seed of a key pair.
-func ReadIdentity(seed []byte) (*Identity, error) {
-	pair, err := nkeys.FromSeed([]byte(strings.TrimSpace(string(seed))))
-	if err != nil {
-		return nil, fmt.Errorf("not the seed of an nkey: %w", err)
-	}
-	return &Identity{pair}, nil
-}
-
-// Seed returns the secret that ReadIdentity reads.
+// Seed returns the secret that StoredIdentity reads.
 func (i *Identity) Seed() ([]byte, error) { return i.pair.Seed() }
 
 // Public returns the public key.

@@ -203,7 +203,7 @@ func FuzzOrders(f *testing.F) {
 func FuzzRecords(f *testing.F) {
 	f.Add("0", "", []byte(`{"stage":0,"session":1,"turn":0,"due_ns":0,"events":{"at_ns":[1,2]}}`+"\n"))
 	f.Add("5", "1", []byte(`{}`))
-	f.Add("0", "", []byte(`{"said":"Yes.","session":1,"turn":0,"tokens":2}`+"\n"+`{"session":1,"turn":0,"turns":2}`+"\n"))
+	f.Add("0", "", []byte(`{"Text":"Yes.","Tokens":2}`+"\n"+`{"session":1,"turn":0,"turns":2}`+"\n"))
 	f.Fuzz(func(t *testing.T, offset, end string, body []byte) {
 		s := &share{member: &member{agentInfo: agentInfo{ID: nuid.Next()}}, keepsProgress: true, partial: map[uint64]*partialSession{}}
 		h := map[string][]string{offsetHeader: {offset}}

@@ -188,7 +188,7 @@ func TestRealVerdictIsTrue(t *testing.T) {
 		}
 		fmt.Printf("%s%-22s %-6s %4d x %3d: %s %s\n", wrong, kind.name, clock, c.streams, c.tokens, o, o.said)
 		if table[kind.name] == nil {
-			table[kind.name] = &tally{causes: map[string]int{}}
+			table[kind.name] = &tally{causes: map[string]int{}, accurate: map[string]int{}}
 		}
 		table[kind.name].add(o, wrong != "")
 	}
@@ -245,6 +245,7 @@ type tally struct {
 	wrong    int
 	worst    wrongFigure // of VALID runs
 	causes   map[string]int
+	accurate map[string]int // causes of verdicts below VALID with errors below invalidLeast: all causes of a run
 }
 
 var words = []string{"VALID", "DEGRADED", "INVALID"}
@@ -267,17 +268,22 @@ func (c *tally) add(o observation, wrong bool) {
 	if wrong {
 		c.wrong++
 	}
+	var codes []string
 	for reason := range strings.SplitSeq(o.said, "; ") {
 		if severity, rest, ok := strings.Cut(reason, " "); ok && (severity == "degraded" || severity == "invalid") {
 			code, _, _ := strings.Cut(strings.TrimSpace(rest), ":")
 			c.causes[code]++
+			codes = append(codes, code)
 		}
+	}
+	if at > 0 && max(o.worst(), o.figure.share) < invalidLeast {
+		c.accurate[o.word+" "+strings.Join(codes, ", ")]++
 	}
 }
 
 // printTally prints a line for each kind, and the verdicts by error.
 func printTally(chosen []kind, table map[string]*tally) {
-	all := tally{}
+	all := tally{accurate: map[string]int{}}
 	fmt.Printf("\n%-40s %5s %5s %8s %7s  %-32s %s\n", "kind", "wrong", "VALID", "DEGRADED", "INVALID", "largest error of VALID", "causes")
 	for _, k := range chosen {
 		c := table[k.name]
@@ -297,12 +303,18 @@ func printTally(chosen []kind, table map[string]*tally) {
 			all.verdicts[i], all.small[i], all.large[i] = all.verdicts[i]+c.verdicts[i], all.small[i]+c.small[i], all.large[i]+c.large[i]
 		}
 		all.wrong += c.wrong
+		for causes, n := range c.accurate {
+			all.accurate[causes+" ("+k.name+")"] += n
+		}
 	}
 	fmt.Printf("\n%-10s %10s %10s %10s\n", "error", "< 0.2 %", "", "> 2 %")
 	for i, word := range words {
 		fmt.Printf("%-10s %10d %10d %10d\n", word, all.small[i], all.verdicts[i]-all.small[i]-all.large[i], all.large[i])
 	}
-	fmt.Printf("wrong: %d\n", all.wrong)
+	fmt.Printf("wrong: %d\n\nerrors below 0.2 %%, not VALID:\n", all.wrong)
+	for _, causes := range slices.Sorted(maps.Keys(all.accurate)) {
+		fmt.Printf("%4d %s\n", all.accurate[causes], causes)
+	}
 }
 
 // An observation contains the errors of a run as fractions of the true p99.
