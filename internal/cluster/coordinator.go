@@ -70,7 +70,7 @@ type member struct {
 	lastSeq    uint64            // number of the last heartbeat
 	heartbeats map[int]heartbeat // of the level, by share
 	ticks      []live.Tick       // of the level, not yet processed
-	stopped    bool              // the agent has announced its stop
+	stopped    atomic.Bool       // the agent has announced its stop
 	lost       atomic.Bool       // lost for the run
 	led        atomic.Bool       // the last heartbeat was for this coordinator
 }
@@ -204,26 +204,19 @@ func (c *Coordinator) recruit(ctx context.Context, wait time.Duration) error {
 
 // discover asks which agents are available.
 func (c *Coordinator) discover(ctx context.Context) (there []agentInfo) {
-	inbox := nats.NewInbox()
-	sub, err := c.control.SubscribeSync(inbox)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = sub.Unsubscribe() }()
-	err = c.control.PublishRequest(discoverSubject, inbox, nil)
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
-	for err == nil {
+	inbox := nats.NewInbox()
+	sub, err := c.control.SubscribeSync(inbox)
+	if err == nil {
+		defer func() { _ = sub.Unsubscribe() }()
+		err = c.control.PublishRequest(discoverSubject, inbox, nil)
+	}
+	for err == nil && (len(there) < c.Agents || len(c.agents) > 0 || c.resumeState.Attempt != "") {
 		var m *nats.Msg
-		if m, err = sub.NextMsgWithContext(ctx); err != nil {
-			break
-		}
 		var h agentInfo
-		if json.Unmarshal(m.Data, &h) == nil && h.ID != "" && !strings.ContainsAny(h.ID, ".*> ") && signedBy(h.Key, m) {
+		if m, err = sub.NextMsgWithContext(ctx); err == nil && json.Unmarshal(m.Data, &h) == nil && h.ID != "" && !strings.ContainsAny(h.ID, ".*> ") && signedBy(h.Key, m) {
 			there = append(there, h)
-		}
-		if len(there) >= c.Agents && len(c.agents) == 0 && c.resumeState.Attempt == "" {
-			break
 		}
 	}
 	slices.SortFunc(there, func(a, b agentInfo) int {
@@ -331,8 +324,9 @@ func (m *member) add(b *heartbeat) bool {
 	if b.Seq <= m.lastSeq {
 		return false
 	}
-	m.lastSeq, m.beat, m.stopped = b.Seq, time.Now(), m.stopped || b.Stopped
+	m.lastSeq, m.beat = b.Seq, time.Now()
 	m.lastHeard = m.beat
+	m.stopped.Store(m.stopped.Load() || b.Stopped)
 	if b.Attempt != "" && (b.Share >= 0 && b.Share < maxShares) {
 		m.heartbeats[b.Share] = *b
 	}
@@ -352,13 +346,6 @@ func (m *member) silence() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return time.Since(m.lastHeard)
-}
-
-// hasStopped reports whether the agent has announced its stop.
-func (m *member) hasStopped() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.stopped
 }
 
 // refused makes an error of an agent's refusal.

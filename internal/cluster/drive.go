@@ -82,7 +82,7 @@ func (c *Coordinator) prepare(ctx context.Context, t *run.Task) error {
 // level has fewer agents.
 func (c *Coordinator) availableAgents(ctx context.Context, l *levelRun) ([]*member, error) {
 	c.mu.Lock()
-	c.agents = slices.DeleteFunc(c.agents, func(m *member) bool { return m.lost.Load() || m.hasStopped() })
+	c.agents = slices.DeleteFunc(c.agents, func(m *member) bool { return m.lost.Load() || m.stopped.Load() })
 	left := len(c.agents)
 	c.mu.Unlock()
 	if left >= c.Agents {
@@ -147,7 +147,7 @@ func (c *Coordinator) awaitReady(ctx context.Context, s *share, o *command) erro
 			return s.member.refused(now)
 		case err == nil && now.State == stateReady:
 			return nil
-		case s.member.hasStopped():
+		case s.member.stopped.Load():
 			return lost("it was stopped")
 		case err != nil && c.whySilent() != "":
 			c.resetSilence()
@@ -216,7 +216,7 @@ func (c *Coordinator) startShare(ctx context.Context, l *levelRun, s *share) {
 
 // sendUntilHeard repeats a command until the agent answers, or is lost or stopped.
 func (c *Coordinator) sendUntilAnswered(ctx context.Context, m *member, o command) (now status, answered bool) {
-	for ctx.Err() == nil && m.silence() < c.Timeout && !m.hasStopped() {
+	for ctx.Err() == nil && m.silence() < c.Timeout && !m.stopped.Load() {
 		again := o
 		if now, err := c.send(ctx, m, &again); err == nil {
 			return now, true
@@ -305,10 +305,10 @@ func (c *Coordinator) whySilent() string {
 	why := ""
 	for _, m := range c.members() {
 		m.mu.Lock()
-		left, silence := m.lost.Load() || m.stopped, time.Since(m.beat)
+		silence := time.Since(m.beat)
 		m.mu.Unlock()
 		switch {
-		case left:
+		case m.lost.Load() || m.stopped.Load():
 		case silence < c.Timeout/2:
 			return ""
 		default:
@@ -351,7 +351,7 @@ func (c *Coordinator) resetSilence() {
 
 // finished reports whether all records have been received.
 func (l *levelRun) finished() bool {
-	return !slices.ContainsFunc(l.shares, func(s *share) bool { return s.Lost == "" && (!s.ended || s.died()) })
+	return !slices.ContainsFunc(l.shares, func(s *share) bool { return s.Lost == "" && (!s.ended || s.final.Ended != "") })
 }
 
 // handleBatch adds a batch to its share and acknowledges it. A batch that arrives again is acknowledged again.
@@ -450,7 +450,7 @@ func (c *Coordinator) findLost(ctx context.Context, l *levelRun) {
 		case s.Lost != "":
 		case s.ended:
 			why = s.final.Ended
-		case s.member.hasStopped():
+		case s.member.stopped.Load():
 			why = "it was stopped before it handed over all records"
 		case s.rejected.Load():
 			why = "it gave up its share without a coordinator"

@@ -259,8 +259,5 @@ func (s *share) extra(l *levelRun) (n int, most bool) {
 	return max(n, repeated), true
 }
 
-// died reports whether the agent announced that it ended before its share.
-func (s *share) died() bool { return s.ended && s.final.Ended != "" }
-
 // isLost reports whether the agent cannot send the share any more.
 func (s *share) isLost() bool { return s.Lost != "" && !s.final.Orphaned }

@@ -109,7 +109,7 @@ func (l *levelRun) leastBusy(k int) *member {
 	var best *member
 	least := 0
 	for _, s := range l.shares {
-		busy, failed := 0, s.isLost() || s.member.lost.Load() || s.member.hasStopped()
+		busy, failed := 0, s.isLost() || s.member.lost.Load() || s.member.stopped.Load()
 		for _, other := range l.shares {
 			if other.member == s.member {
 				failed = failed || other.Part == k && other.isLost()
