@@ -271,6 +271,7 @@ func (c *Coordinator) collect(ctx context.Context, l *levelRun, d *run.Drive) er
 			}
 		}
 	}
+	c.setSilent("") // all shares are complete or lost
 	return cmp.Or(failed, ctx.Err())
 }
 
@@ -322,14 +323,7 @@ func (c *Coordinator) whySilent() string {
 // stopped run does not wait.
 func (c *Coordinator) checkSilence(stopped bool) error {
 	why := c.whySilent()
-	switch {
-	case why == "" && c.silent != "":
-		c.Say("Agents are heard again.")
-	case why != "" && c.silent == "":
-		c.silentSince = time.Now()
-		c.Say(fmt.Sprintf("Waiting up to %v, because %s. Agents keep their records.", natsLimit, why))
-	}
-	c.silent = why
+	c.setSilent(why)
 	switch {
 	case why == "" || stopped:
 	case time.Since(c.silentSince) < natsLimit:
@@ -338,6 +332,17 @@ func (c *Coordinator) checkSilence(stopped bool) error {
 		return fmt.Errorf("%s after %v: check the network, then run tacho bench --resume (agents keep their records for %v)", why, natsLimit, retention)
 	}
 	return nil
+}
+
+func (c *Coordinator) setSilent(why string) {
+	switch {
+	case why == "" && c.silent != "":
+		c.Say("Agents are heard again.")
+	case why != "" && c.silent == "":
+		c.silentSince = time.Now()
+		c.Say(fmt.Sprintf("Waiting up to %v, because %s. Agents keep their records.", natsLimit, why))
+	}
+	c.silent = why
 }
 
 // resetSilence restarts the timeout of all agents after a time in which none could be heard.

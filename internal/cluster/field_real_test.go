@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -373,9 +374,12 @@ func (f *field) bench(agents int, more ...string) *process {
 	if f.natsURL != "" {
 		more = append([]string{"--nats", f.natsURL}, more...)
 	}
+	if !slices.Contains(more, "--num-prompts") { // two values are an error
+		more = append(more, "--num-prompts", strconv.Itoa(requests))
+	}
 	return f.start("coordinator", "tacho", append(strings.Fields(fmt.Sprintf(
-		"bench --agents %d --num-prompts %d --random-input-len 20 --random-output-len 10 --seed 1 --request-id-prefix r- --no-html --no-trial --trust-agent any --base-url %s --runs-dir %s",
-		agents, requests, f.target, filepath.Join(f.dir, "runs"))), more...)...)
+		"bench --agents %d --random-input-len 20 --random-output-len 10 --seed 1 --request-id-prefix r- --no-html --no-trial --trust-agent any --base-url %s --runs-dir %s",
+		agents, f.target, filepath.Join(f.dir, "runs"))), more...)...)
 }
 
 // benchWithNATS starts a run whose coordinator contains NATS, and its agents.

@@ -65,9 +65,13 @@ func commandWith(b testing.TB, start func(*exec.Cmd) error, urls []string, flags
 	binary, err := built()
 	must.Do(b, err)
 	dir := b.TempDir()
-	words := append([]string{
-		"bench", "--backend", "vllm", "--model", "sim", "--random-input-len", "4", "--skip-tokenizer-init", "--metrics-url", "none", "--runs-dir", dir,
-	}, flags...)
+	words := append([]string{"bench", "--runs-dir", dir}, flags...)
+	for _, usual := range []string{"--backend=vllm", "--model=sim", "--random-input-len=4", "--skip-tokenizer-init", "--metrics-url=none"} {
+		name, _, _ := strings.Cut(usual, "=")
+		if !slices.ContainsFunc(flags, func(flag string) bool { return flag == name || strings.HasPrefix(flag, name+"=") }) { // two values are an error
+			words = append(words, usual)
+		}
+	}
 	for _, url := range urls {
 		words = append(words, "--base-url", url)
 	}

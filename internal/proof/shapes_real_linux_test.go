@@ -46,6 +46,7 @@ var shapes = slices.Concat([]kind{
 	shape("first token: announced, a pair once", answerPattern{Opening: "announce", Pairs: "once"}),
 	shape("first token: announced, no usage", answerPattern{Opening: "announce", Uncount: "none"}, counted...),
 	shape("first token: announced, usage 0", answerPattern{Opening: "announce", Pairs: "one", Uncount: "zero"}, counted...),
+	shape("first token: announced with a count, one pair", answerPattern{Opening: "count", Pairs: "one"}),
 	shape("first token: role", answerPattern{Opening: "role", Chat: true}),
 	shape("first token: role, one pair", answerPattern{Opening: "role", Chat: true, Pairs: "one"}),
 	shape("first token: chat, announced, one pair", answerPattern{Opening: "announce", Chat: true, Pairs: "one"}),

@@ -44,7 +44,7 @@ type answerPattern struct {
 	TLS       bool
 	IPv6      bool
 
-	Opening string        // event without text before the first text: "announce" or "role", at once, or "half" for a first token without text
+	Opening string        // event without text before the first text: "announce", "count" or "role", at once, or "half" for a first token without text
 	Beat    time.Duration // between heartbeats, events without text, until the first token
 	Beats   bool          // heartbeats also between tokens
 	Halves  int           // one token without text after this number of tokens
@@ -263,6 +263,8 @@ func (w *witnessing) open(out *bufio.Writer, say func(io.Writer, string), due ti
 	switch p.Opening {
 	case "announce":
 		say(out, p.event("", "null"))
+	case "count":
+		say(out, strings.TrimSuffix(p.event("", "null"), "}")+`,"usage":{"prompt_tokens":4,"completion_tokens":1,"total_tokens":5}}`)
 	case "role":
 		say(out, `{"object":"chat.completion.chunk","model":"sim","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}`)
 	}
