@@ -131,7 +131,8 @@ func New(o Options) (*Client, error) {
 			return nil, err
 		}
 	}
-	if c.dialer.clock != nil && proxy == nil && !o.HTTP2 && base.Scheme == "http" && unixPath == "" && o.Dial == nil {
+	if c.dialer.clock != nil && proxy == nil && !o.HTTP2 && unixPath == "" && o.Dial == nil {
+		c.dialer.codec = true
 		c.h1 = &h1Pool{connect: c.connect, spare: c.spare, idleTimeout: idleTimeout}
 	}
 	return c, nil
@@ -145,7 +146,7 @@ func (c *Client) connect(ctx context.Context, o tacho.CallOptions) (*conn, error
 		if err != nil {
 			return nil, err
 		}
-		if nc, err = c.dialer.dial(ctx, "tcp", c.addr); err != nil {
+		if nc, err = c.dialer.dialTarget(ctx, c.addr); err != nil {
 			return nil, err
 		}
 	}

@@ -54,6 +54,7 @@ func late(since, gap time.Duration) bool {
 type conn struct {
 	net.Conn
 	kernel    socket.Conn // the same connection with kernel timestamps; nil if unavailable
+	tls       *tlsCodec   // nil without TLS, or if a tls.Conn above this connection does it
 	h2c       bool        // HTTP/2 without TLS
 	spare     bool        // dialled in advance
 	owner     atomic.Pointer[span]
@@ -68,7 +69,7 @@ func newConn(nc net.Conn, clock *socket.Clock, plainEvents bool) (*conn, error) 
 	if clock == nil {
 		return &conn{Conn: nc}, nil
 	}
-	kernel, err := clock.Take(nc, plainEvents)
+	kernel, err := clock.Take(nc, plainEvents) // nil if nc is not TCP
 	if err != nil {
 		return nil, errors.Join(err, nc.Close())
 	}
@@ -134,6 +135,27 @@ func (c *conn) received(at socket.Stamp) {
 
 // Write implements net.Conn. It records the time before and after.
 func (c *conn) Write(p []byte) (n int, err error) {
+	sealed, err := c.seal(p)
+	if err != nil {
+		return 0, err
+	}
+	if n, err = c.writeSealed(sealed); err == nil {
+		n = len(p)
+	}
+	return min(n, len(p)), err
+}
+
+// seal returns the bytes to write for p: p itself, or its TLS records. They must be written
+// before the next call.
+func (c *conn) seal(p []byte) ([]byte, error) {
+	if c.tls == nil {
+		return p, nil
+	}
+	return c.tls.seal(p)
+}
+
+// writeSealed is Write for bytes that need no encryption.
+func (c *conn) writeSealed(p []byte) (n int, err error) {
 	s := c.owner.Load()
 	if s == nil {
 		c.keepAlive.wrote.Add(int64(len(p)))

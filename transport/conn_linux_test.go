@@ -202,7 +202,8 @@ func TestSentIsNotOfTheNextRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newClient(t, Options{BaseURL: s.url, TLS: config})
+	// net/http, which manages the connections because of Dial, hands a connection on before Do returns.
+	c := newClient(t, Options{BaseURL: s.url, TLS: config, Dial: new(net.Dialer).DialContext})
 	var first, second Exchange
 	next := consumerFunc(func([]byte, []Read) error {
 		second, _ = mustPost(t, c, "again")

@@ -21,6 +21,7 @@ type dialer struct {
 	tls       *tls.Config
 	secure    bool // the target is https
 	h2c       bool
+	codec     bool          // TLS is a tlsCodec in our connection, not a tls.Conn above it
 	clock     *socket.Clock // nil with the read clock
 	keepAlive *serverKeepAlive
 	timeout   time.Duration
@@ -86,12 +87,19 @@ func (d *dialer) dialTLS(ctx context.Context, network, addr string) (net.Conn, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
+	codec := &tlsCodec{Conn: nc}
+	if d.codec {
+		nc = codec
+	}
 	tc := tls.Client(nc, config)
 	if err := tc.HandshakeContext(ctx); err != nil {
 		_ = nc.Close() // the error of the handshake is more informative
 		return nil, &handshakeError{err}
 	}
-	return tc, nil
+	if !d.codec {
+		return tc, nil
+	}
+	return codec.start(tc), nil
 }
 
 // dialTarget dials the target as requests do.

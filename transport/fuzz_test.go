@@ -4,9 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
+	"errors"
 	"io"
 	"log"
 	"net"
+	"net/http/httptest"
+	"sync"
 	"testing"
 
 	"github.com/tacho-bench/tacho"
@@ -74,3 +78,50 @@ func FuzzServer(f *testing.F) {
 		}
 	})
 }
+
+// However TLS records are cut, the decoder returns the same bytes.
+func FuzzTLSCuts(f *testing.F) {
+	f.Add([]byte("data: a\n\ndata: b\n\n"), byte(3), byte(1))
+	f.Add([]byte("x"), byte(1), byte(7))
+	f.Fuzz(func(t *testing.T, text []byte, record, piece byte) {
+		near, far := net.Pipe()
+		codec := &tlsCodec{Conn: near}
+		client := tls.Client(codec, &tls.Config{InsecureSkipVerify: true})
+		server := tls.Server(far, &tls.Config{Certificates: []tls.Certificate{fuzzIdentity()}})
+		done := make(chan error, 1)
+		go func() { done <- server.Handshake() }()
+		if err := errors.Join(client.Handshake(), <-done); err != nil {
+			t.Fatal(err)
+		}
+		codec.tls = client
+		var cipher bytes.Buffer
+		go func() {
+			for rest := text; len(rest) > 0; {
+				n := min(int(record)+1, len(rest))
+				_, _ = server.Write(rest[:n])
+				rest = rest[n:]
+			}
+			_ = server.CloseWrite()
+			_ = far.Close()
+		}()
+		_, _ = cipher.ReadFrom(near)
+		var got []byte
+		var err error
+		for rest := cipher.Bytes(); len(rest) > 0 && err == nil; {
+			p, used := rest[:min(int(piece)+1, len(rest))], 0
+			for len(p) > 0 && err == nil {
+				got, used, err = codec.Decode(got, p)
+				p, rest = p[used:], rest[used:]
+			}
+		}
+		if err != io.EOF || !bytes.Equal(got, text) {
+			t.Errorf("%q, %v; want %q", got, err, text)
+		}
+	})
+}
+
+var fuzzIdentity = sync.OnceValue(func() tls.Certificate {
+	s := httptest.NewTLSServer(nil)
+	defer s.Close()
+	return s.TLS.Certificates[0]
+})

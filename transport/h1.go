@@ -30,8 +30,8 @@ const (
 	h1BufferSize = 4 << 10
 )
 
-// An h1Pool holds the plain HTTP/1 connections of a client to its server if the receive
-// thread serves them. One goroutine writes a request and reads its response. net/http has
+// An h1Pool holds the HTTP/1 connections of a client to its server, with and without TLS, if
+// the receive thread serves them. One goroutine writes a request and reads its response. net/http has
 // two more goroutines per connection, and every request passes through all three. That is
 // most of the CPU time of a request and of the memory of a stream.
 type h1Pool struct {
@@ -111,7 +111,7 @@ func (p *h1Pool) takeIdle() *h1Conn {
 		if !socket.Alive(l.Conn) {
 			l.keepAlive.cut(true) // no reader was there to notice it
 		}
-		_ = l.Close() // the connection is old, or the server closed it or sent unrequested bytes
+		l.discard() // the connection is old, or the server closed it or sent unrequested bytes
 	}
 	return nil
 }
@@ -148,6 +148,14 @@ func (l *h1Conn) returnBuffer() {
 	}
 }
 
+// discard closes an idle connection.
+func (l *h1Conn) discard() {
+	if l.tls != nil {
+		_, _ = l.kernel.Write(l.tls.closeNotify()) // the send buffer of an idle connection is empty
+	}
+	_ = l.Close() // no data is lost
+}
+
 // pop returns the youngest idle connection. Its h1Conn is nil if there is none.
 func (p *h1Pool) pop() (l idleH1) {
 	if !p.hasIdle.Load() {
@@ -169,7 +177,7 @@ func (p *h1Pool) put(l *h1Conn) {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
-		_ = l.Close() // no data is lost
+		l.discard()
 		return
 	}
 	p.idle = append(p.idle, idleH1{l, at})
@@ -182,7 +190,7 @@ func (p *h1Pool) put(l *h1Conn) {
 	p.idle = slices.Delete(p.idle, 0, old)
 	p.mu.Unlock()
 	for _, d := range dropped {
-		_ = d.Close() // no data is lost
+		d.discard()
 	}
 }
 
@@ -193,7 +201,7 @@ func (p *h1Pool) drop(last bool) {
 	p.idle, p.closed = nil, p.closed || last
 	p.mu.Unlock()
 	for _, l := range idle {
-		_ = l.Close() // no data is lost
+		l.discard()
 	}
 }
 
@@ -263,9 +271,13 @@ func afterFunc(ctx context.Context, f func()) (stop func() bool) {
 // write writes a request when it is due. It keeps an error in failed, because the server
 // may still respond with the reason.
 func (r *h1Exchange) write(t *tracker, text []byte, sent func()) error {
+	text, err := r.seal(text)
+	if err != nil {
+		return err
+	}
 	s, n := t.span.Load(), 0
 	r.prepare(len(text), s, t.x.Options.RelaxedEnd)
-	err := t.x.Options.Pass(func() {
+	err = t.x.Options.Pass(func() {
 		t.x.Conn = now()
 		n = r.begin(text, s)
 	})
@@ -276,7 +288,7 @@ func (r *h1Exchange) write(t *tracker, text []byte, sent func()) error {
 	}
 	rest := func() (err error) {
 		if n < len(text) {
-			_, err = r.Write(text[n:])
+			_, err = r.writeSealed(text[n:])
 		}
 		s.handedOver(err)
 		return err

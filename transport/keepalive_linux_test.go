@@ -3,6 +3,7 @@ package transport
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"io"
 	"net"
 	"net/http"
@@ -191,16 +192,28 @@ func TestAnnouncedCloseIsNoBrokenPromise(t *testing.T) {
 
 // A server may close a connection while the next request for it waits.
 func TestClosedAtTheGate(t *testing.T) {
+	for name, client := range map[string]func(serve func(net.Conn, *bufio.Reader)) *Client{
+		"plain": func(serve func(net.Conn, *bufio.Reader)) *Client {
+			return newClient(t, Options{BaseURL: "http://" + rawServer(t, serve)})
+		},
+		"TLS": func(serve func(net.Conn, *bufio.Reader)) *Client {
+			return secured(t, &tls.Config{}, cutConn{}, func(c *tls.Conn, _ *cutConn, r *bufio.Reader) { serve(c, r) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) { closeAtTheGate(t, client) })
+	}
+}
+
+func closeAtTheGate(t *testing.T, client func(serve func(net.Conn, *bufio.Reader)) *Client) {
 	cut := make(chan struct{})
 	var conns atomic.Int64
-	addr := rawServer(t, func(nc net.Conn, r *bufio.Reader) {
+	c := client(func(nc net.Conn, r *bufio.Reader) {
 		if conns.Add(1) == 1 {
 			<-cut
 			return
 		}
 		answering("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")(nc, r)
 	})
-	c := newClient(t, Options{BaseURL: "http://" + addr})
 	if err := c.Warm(t.Context(), 1, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,10 @@
 package socket
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -35,8 +37,10 @@ type conn struct {
 	key           // identifies slot
 	local, remote net.Addr
 	poller        *poller
-	plainEvents   bool  // the connection carries streams of events without TLS
-	wire          *wire // nil without the wire clock
+	plainEvents   bool    // the connection carries streams of events without TLS, or decodes them
+	wire          *wire   // nil without the wire clock
+	decoder       Decoder // nil if the bytes need no decoding
+	raw           uint64  // bytes received, if there is a decoder
 
 	writing sync.Mutex // serializes writes
 
@@ -156,18 +160,65 @@ func stampOf(at, polledAt, empty int64) Stamp {
 }
 
 // take appends a segment for the reader.
-func (c *conn) take(p []byte, s Stamp) {
+func (c *conn) take(p []byte, s Stamp) (err error) {
 	if c.buffer == nil {
 		c.buffer = c.poller.bufferPool.take()
 		c.data, c.segments = c.buffer.data, c.buffer.segments
 	}
 	c.grow(len(p))
-	c.data = append(c.data, p...)
-	c.segments = append(c.segments, segment{len(c.data), s})
+	for len(p) > 0 && err == nil {
+		before, used := len(c.data), len(p)
+		if c.decoder == nil {
+			c.data = append(c.data, p...)
+		} else {
+			c.data, used, err = c.decoder.Decode(c.data, p)
+			c.raw += uint64(used)
+		}
+		p = p[used:]
+		if len(c.data) > before {
+			c.segments = append(c.segments, segment{len(c.data), c.raw, s})
+		}
+	}
+	if len(c.data) == 0 {
+		all := c.all() // the bytes were part of a record
+		all.Release()
+	}
 	if len(c.data) > pauseBytes && !c.paused {
 		c.paused = true
 		_ = c.watch()                // as in handleEvents. It must precede slotPaused,
 		c.slot.set(slotPaused, true) // because the thread watched the socket until then
+	}
+	return err
+}
+
+// eof returns the error of a stream that ended.
+func (c *conn) eof() error {
+	if c.decoder == nil {
+		return io.EOF
+	}
+	_, _, err := c.decoder.Decode(nil, nil)
+	return cmp.Or(err, io.EOF)
+}
+
+// Decode implements Conn.
+func (c *conn) Decode(d Decoder) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.decoder, c.plainEvents = d, true
+	if c.wire != nil {
+		c.raw = c.wire.read
+	}
+	if c.buffer == nil {
+		return
+	}
+	p := c.all()
+	defer p.Release()
+	for start := p.read; p.seen < len(p.segments); p.seen++ {
+		s := p.segments[p.seen]
+		if err := c.take(p.data[start:s.end], s.Stamp); err != nil {
+			c.end(err)
+		}
+		start = s.end
 	}
 }
 
@@ -236,17 +287,14 @@ func (c *conn) Receive(p []byte) (n int, at Stamp, err error) {
 		return 0, Stamp{}, err
 	}
 	s := c.segments[c.seen]
-	have := s.end - c.read
+	have := min(len(p), s.end-c.read)
 	if c.wire != nil {
 		c.mu.Unlock() // the poller must not wait for the tap, and it only appends
-		have, s.Stamp = c.wire.first(have, s.Stamp)
+		have, s.Stamp = c.wire.take(have, s)
 		c.mu.Lock()
 	}
 	n = copy(p, c.data[c.read:c.read+have])
 	c.read += n
-	if c.wire != nil {
-		c.wire.read += uint64(n)
-	}
 	if c.read == s.end {
 		c.seen++
 	}

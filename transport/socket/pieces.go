@@ -13,7 +13,8 @@ const keptBuffer = 4 << 10
 
 // A segment is the result of one receive.
 type segment struct {
-	end int // offset in conn.data
+	end int    // offset in conn.data
+	raw uint64 // if the bytes are decoded: number of bytes received up to here
 	Stamp
 }
 
@@ -82,8 +83,7 @@ func (p *Pieces) Next() (piece []byte, at Stamp, ok bool) {
 	s := p.segments[p.seen]
 	n, at := s.end-p.read, s.Stamp
 	if p.wire != nil {
-		n, at = p.wire.first(n, at)
-		p.wire.read += uint64(n)
+		n, at = p.wire.take(n, s)
 	}
 	piece = p.data[p.read : p.read+n]
 	p.read += n
@@ -108,6 +108,19 @@ func (p *Pieces) Release() {
 type wire struct {
 	conn *tap.Conn
 	read uint64 // bytes read so far
+}
+
+// take returns how many of the next n bytes of s have the same time, and their time.
+func (w *wire) take(n int, s segment) (int, Stamp) {
+	if s.raw == 0 {
+		n, at := w.first(n, s.Stamp)
+		w.read += uint64(n)
+		return n, at
+	}
+	// Decoded bytes are usable when the last byte of their record arrives.
+	w.read = max(w.read, s.raw-1)
+	_, at := w.first(1, s.Stamp)
+	return n, at
 }
 
 // first splits a receive of n bytes with stamp s. It returns the number of bytes in the

@@ -2,7 +2,6 @@ package socket
 
 import (
 	"errors"
-	"io"
 	"net"
 	"os"
 	"runtime"
@@ -223,10 +222,14 @@ func (p *poller) deliver(c *conn, a *arrival) {
 	case a.errno != 0:
 		c.end(&net.OpError{Op: "read", Net: "tcp", Source: c.local, Addr: c.remote, Err: os.NewSyscallError("recvmsg", syscall.Errno(a.errno))})
 	case a.size == 0:
-		c.end(io.EOF)
+		c.end(c.eof())
 	default:
-		c.take(p.bytes[a.first:a.first+a.size], stampOf(a.at, a.polledAt, a.empty))
-		p.wakeOrHold(c, a.polledAt)
+		err := c.take(p.bytes[a.first:a.first+a.size], stampOf(a.at, a.polledAt, a.empty))
+		if err != nil {
+			c.end(err)
+		} else if c.unread() > 0 {
+			p.wakeOrHold(c, a.polledAt)
+		}
 	}
 }
 

@@ -41,6 +41,18 @@ type Conn interface {
 	Receiver
 	Sender
 	Observer
+	// Decode passes all bytes received from now on through d. d is called in order and must
+	// not wait or use the connection.
+	Decode(d Decoder)
+}
+
+// A Decoder turns the bytes of the socket into the bytes that Receive returns, such as TLS
+// records into their contents.
+type Decoder interface {
+	// Decode decodes the first used bytes of p, at most one record, and appends the result to
+	// dst. The arrival time of p becomes the arrival time of the result. An empty p is the end
+	// of the stream. An error, which may be io.EOF, ends receiving.
+	Decode(dst, p []byte) (decoded []byte, used int, err error)
 }
 
 // Receiver is the receiving half of a Conn.

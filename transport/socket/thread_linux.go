@@ -353,6 +353,9 @@ func (t *thread) schedule(flags uint32, p []byte) {
 	t.addPending(len(p))
 	whole := framing.WholeEvents(p)
 	switch {
+	case flags&slotPlainEvents == 0 && flags&slotRelaxedEnd != 0 && len(p) > 0: // perhaps the end of a response
+		t.pendingDeadline = min(t.pendingDeadline, t.now+int64(endDelay))
+		return
 	case flags&slotPlainEvents == 0 || len(p) == 0: // the end of a response is unknown, or the stream ended
 		t.urgent = true
 		return
