@@ -163,7 +163,7 @@ func (o *Option) set(text string) (err error) {
 	case **int:
 		*v, err = maybe(text, parseInt, "a whole number"+list)
 	case **uint64:
-		*v, err = maybe(text, parseUint, "a whole number from 0")
+		*v, err = maybe(text, func(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }, "a whole number from 0")
 	case *float64:
 		*v, err = parse(text, parseFloat, "a number"+list)
 	case **float64:
@@ -237,8 +237,6 @@ func parseInt(s string) (int, error) {
 	}
 	return n, err
 }
-
-func parseUint(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }
 func parseFloat(s string) (float64, error) {
 	f, err := strconv.ParseFloat(s, 64)
 	if math.IsNaN(f) {

@@ -60,9 +60,6 @@ func microsWords(ms float64) string {
 	return metric.Duration(ms)
 }
 
-// mostDoubts is the maximum number of reasons on a screen.
-const mostDoubts = 3
-
 // Doubts returns the reasons not to trust levels, each reason once. The worst
 // come first. Equal severities are in the order of the rules, in which an interrupted
 // run comes before noise. word precedes the numbers of probes of a
@@ -95,7 +92,7 @@ func Doubts(word string, levels []outcome.Level) []string {
 	})
 	var out []string
 	for i, d := range all {
-		if i == mostDoubts {
+		if i == 3 {
 			out = append(out, fmt.Sprintf("%d more in the full report.", len(all)-i))
 			break
 		}

@@ -323,7 +323,7 @@ func deltaWords(row *compare.Row, side int) (change, interval, verdict string) {
 		return notMeasured, "", ""
 	}
 	first := row.Values[0]
-	relative := d.Share != nil && row.Unit != percentOf
+	relative := d.Share != nil && row.Unit != "%"
 	by, unit := 1.0, ""
 	if relative {
 		by, unit = 100/math.Abs(*first), "%"
@@ -348,8 +348,6 @@ func deltaWords(row *compare.Row, side int) (change, interval, verdict string) {
 	}
 	return change, interval, strings.TrimSuffix(verdict, " ~")
 }
-
-const percentOf metric.Unit = "%"
 
 // unmatchedLevels lists the levels of one side only.
 func unmatchedLevels(c *compare.Comparison) []string {

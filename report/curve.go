@@ -38,9 +38,6 @@ var curveFormat = Format{
 	},
 }
 
-// usualWidth is the width of curves if the output is not a terminal.
-const usualWidth = 100
-
 // target writes one line with the model, the server and the dataset.
 func (p *printer) target(run *outcome.Run) {
 	if about := nonEmpty(run.Model, strings.Join(run.URLs, ", "), run.Dataset); len(about) > 0 {
@@ -162,7 +159,7 @@ func curves(levels []outcome.Level, r *Report) []string {
 func (r *Report) Plots(left, right *termtext.Plot) []string {
 	wide := r.Wide
 	if wide == 0 {
-		wide = usualWidth
+		wide = 100 // the output is not a terminal
 	}
 	const high, gap = 11, 3
 	half := min((wide-gap)/2, 70)

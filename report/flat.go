@@ -14,9 +14,6 @@ var flatFormat = Format{
 	Render: renderFlat,
 }
 
-// flatSchema names the format of the flat JSON. It changes if readers would break.
-const flatSchema = "tacho.flat/1"
-
 // flatLevel has the main metrics of a level. Rates are per second; nil means not set or
 // not measured.
 type flatLevel struct {
@@ -52,7 +49,7 @@ func renderFlat(w io.Writer, r *Report) error {
 		Schema     string      `json:"schema"`
 		*flatLevel             // the fields of a single level are fields of the document
 		Levels     []flatLevel `json:"levels"`
-	}{Schema: flatSchema, Levels: []flatLevel{}}
+	}{Schema: "tacho.flat/1", Levels: []flatLevel{}} // changes if readers would break
 	for run, level := range r.levels() {
 		out.Levels = append(out.Levels, flatten(run, level))
 	}

@@ -11,13 +11,11 @@ import (
 
 var jsonFormat = Format{
 	Name: "json", Ext: "json", Doc: "everything, for programs; null means not measured",
-	Render: renderJSON,
+	Render: func(w io.Writer, r *Report) error { return writeIndented(w, r.Document()) },
 }
 
 // schema names the format of the JSON. It changes if readers would break.
 const schema = "tacho.report/1"
-
-func renderJSON(w io.Writer, r *Report) error { return writeIndented(w, r.Document()) }
 
 // Document returns the report as the value that the JSON format encodes.
 func (r *Report) Document() any {
@@ -42,9 +40,6 @@ func writeIndented(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// fileSchema names the format of a report of another tool in JSON.
-const fileSchema = "tacho.blocks/1"
-
 type jsonBlock struct {
 	Line    int        `json:"line"`
 	Style   string     `json:"style"` // empty if the generation is unknown
@@ -59,7 +54,7 @@ func renderFileJSON(w io.Writer, f *File) error {
 		Blocks []jsonBlock `json:"blocks"`
 		After  string      `json:"text_after"`
 		Notes  []FileNote  `json:"notes,omitempty"`
-	}{Schema: fileSchema, After: f.After, Notes: f.Notes}
+	}{Schema: "tacho.blocks/1", After: f.After, Notes: f.Notes}
 	for _, b := range f.Blocks {
 		out.Blocks = append(out.Blocks, jsonBlock{b.Line, b.Style(), b.Before, jsonValues{b}, b.Unknown()})
 	}

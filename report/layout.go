@@ -109,7 +109,7 @@ func classicRows() []row {
 		decimal("request_throughput", "Request throughput (req/s):", func(s *metric.Summary) float64 { return throughputOf(s).RequestsPerS }),
 		decimal("input_sequence_throughput", "Input throughput (inputs/s):", func(s *metric.Summary) float64 { return throughputOf(s).InputsPerS }).
 			when(func(s *metric.Summary) bool { return s.Config.Pools }),
-		foreign(decimalRow, "input_throughput", "Input token throughput (tok/s):"),
+		row{kind: decimalRow, key: "input_throughput", label: "Input token throughput (tok/s):"},
 		decimal("request_goodput", "Request goodput (req/s):", func(s *metric.Summary) float64 { return goodputOf(s) }).
 			when(func(s *metric.Summary) bool { return len(s.Config.Goodput) > 0 }).generating(),
 		decimal("output_throughput", "Output token throughput (tok/s):", func(s *metric.Summary) float64 { return throughputOf(s).OutputTokensPerS }).generating(),
@@ -145,9 +145,6 @@ func whole(key, label string, of func(*metric.Summary) int) row {
 func decimal(key, label string, of func(*metric.Summary) float64) row {
 	return row{kind: decimalRow, key: key, label: label, must: true, show: func(s *metric.Summary, emit emitter) { emit("", of(s)) }}
 }
-
-// foreign is a row that only other programs print.
-func foreign(kind rowKind, key, label string) row { return row{kind: kind, key: key, label: label} }
 
 func (r row) from(style int) row { r.since = style; return r }
 func (r row) to(style int) row   { r.until = style; return r }

@@ -14,9 +14,6 @@ var parquetFormat = Format{
 	Render: renderParquet,
 }
 
-// parquetBatch is the number of rows per write.
-const parquetBatch = 1024
-
 func renderParquet(w io.Writer, r *Report) error {
 	table, err := r.table()
 	if err != nil {
@@ -37,7 +34,7 @@ func renderParquet(w io.Writer, r *Report) error {
 		for i, cell := range row {
 			values[i] = parquetValue(table.Columns[i].Kind, cell, i)
 		}
-		if batch = append(batch, values); len(batch) == parquetBatch {
+		if batch = append(batch, values); len(batch) == 1024 {
 			if _, err := out.WriteRows(batch); err != nil {
 				return err
 			}

@@ -64,6 +64,15 @@ var Formats = []Format{textFormat, classicFormat, levelsFormat, curveFormat, par
 // FormatNamed returns the format with the given name.
 func FormatNamed(name string) (Format, error) { return named(Formats, "format", name) }
 
+// Write prints a report in the format with the given name.
+func Write(w io.Writer, format string, r *Report) error {
+	f, err := FormatNamed(format)
+	if err != nil {
+		return err
+	}
+	return f.Render(w, r)
+}
+
 // named returns the item of list with the given name.
 func named[T fmt.Stringer](list []T, what, name string) (T, error) {
 	for _, item := range list {

@@ -198,17 +198,13 @@ func (p *printer) estimates(s *metric.Summary) {
 	}
 }
 
-// boundShown is the smallest width of a bound, relative to its percentile, that is
-// shown.
-const boundShown = 0.002
-
 // bounds writes the bounds of percentiles whose timestamps are not exact.
 func (p *printer) bounds(s *metric.Summary) {
 	for _, m := range metric.Classic {
 		stats := s.Classic(m)
 		for _, v := range s.Config.Percentiles {
 			b := stats.Bound(v)
-			if b.High-b.Low > boundShown*b.High {
+			if b.High-b.Low > 0.002*b.High { // a narrower bound says nothing
 				p.fact(fmt.Sprintf("P%s %s bounds (ms):", percentileWord(v), strings.ToUpper(m.Name)), fixed(&b.Low)+" to "+fixed(&b.High))
 			}
 		}

@@ -13,9 +13,6 @@ import (
 	"github.com/tacho-bench/tacho/internal/recordjson"
 )
 
-// maxPending limits the bytes in memory if the disk is full.
-const maxPending = 256 << 20
-
 // An appender appends lines to a file. Bytes that the disk does not accept are kept in memory, from the
 // exact byte at which the write stopped. When the disk has space again, the file continues without a
 // gap, and a line is never cut.
@@ -36,7 +33,7 @@ func appendTo(dir, name string, clean func([]byte) []byte) (*appender, error) {
 	if err == nil && filelock.Lock(f) != nil {
 		err = errors.Join(taken(dir), f.Close())
 	}
-	a := &appender{name: name, file: f, clean: clean, most: maxPending}
+	a := &appender{name: name, file: f, clean: clean, most: 256 << 20}
 	if err == nil {
 		a.size, err = f.Seek(0, io.SeekEnd)
 	}

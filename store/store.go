@@ -275,13 +275,10 @@ func (w *Writer) Limit(v any) error { return w.writeJSON(LimitFile, v) }
 // measurement depends on this file.
 func (w *Writer) Live(snapshot any) { _ = w.writeJSON(LiveFile, snapshot) }
 
-// liveFor is the age of the live file up to which a run counts as running.
-const liveFor = 20 * time.Second
-
 // Running reports whether a process seems to write to the run in dir.
 func Running(dir string) bool {
 	info, err := os.Stat(filepath.Join(dir, LiveFile))
-	return err == nil && time.Since(info.ModTime()) < liveFor
+	return err == nil && time.Since(info.ModTime()) < 20*time.Second // the live file is written every second
 }
 
 // Page stores the HTML report of the run.

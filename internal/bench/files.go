@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -18,15 +17,6 @@ import (
 	"github.com/tacho-bench/tacho/report"
 	"github.com/tacho-bench/tacho/store"
 )
-
-// render writes a report in the named format.
-func render(w io.Writer, format string, r *report.Report) error {
-	f, err := report.FormatNamed(format)
-	if err != nil {
-		return err
-	}
-	return f.Render(w, r)
-}
 
 func thresholds(p *plan.Plan) (out []float64, err error) {
 	for s := range strings.SplitSeq(p.TimelineITL, ",") {
@@ -134,7 +124,7 @@ func appendLine(path string, line []byte) (err error) {
 func (b *Bench) writePage(r *report.Report) error {
 	path := filepath.Join(b.Keep.Dir(), store.PageFile)
 	var page bytes.Buffer
-	err := render(&page, "html", r)
+	err := report.Write(&page, "html", r)
 	if err == nil {
 		err = b.Keep.Page(page.Bytes())
 	}
@@ -154,7 +144,7 @@ func (b *Bench) plotTimeline(l *outcome.Level, path string) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	one := outcome.Run{About: b.Outcome.About, Levels: []outcome.Level{*l}, Records: l.Records}
-	return render(f, "html", &report.Report{Runs: []outcome.Run{one}, Thresholds: limits})
+	return report.Write(f, "html", &report.Report{Runs: []outcome.Run{one}, Thresholds: limits})
 }
 
 // StandardOutput is the path of a printed report.
@@ -195,14 +185,14 @@ func (b *Bench) writeOutputs(r *report.Report) error {
 		path := list[i].Path
 		switch {
 		case path == StandardOutput:
-			err = errors.Join(err, b.writeReport(r, &list[i], path))
+			err = errors.Join(err, WriteReport(r, &list[i], path, b.o.Print))
 			continue
 		case path == "":
 			path = filepath.Join(b.Keep.Dir(), list[i].File())
 		case b.Runner.Plan.Virtual:
 			path = predictedName(path)
 		}
-		err = errors.Join(err, b.wrote("Report saved in", path, b.writeReport(r, &list[i], path)))
+		err = errors.Join(err, b.wrote("Report saved in", path, WriteReport(r, &list[i], path, b.o.Print)))
 	}
 	return err
 }
@@ -213,23 +203,16 @@ func predictedName(path string) string {
 	return filepath.Join(filepath.Dir(path), "predicted-"+filepath.Base(path))
 }
 
-// writeReport writes or prints one report.
-func (b *Bench) writeReport(r *report.Report, o *report.Output, path string) error {
-	if path != StandardOutput {
-		return WriteReport(r, o, path)
-	}
-	if b.o.Print == nil {
+// WriteReport writes one report to a file, or prints it. A nil print ignores reports for standard output.
+func WriteReport(r *report.Report, o *report.Output, path string, print func(report.Format, *report.Report) error) (err error) {
+	one := *r
+	one.Rows = o.Rows
+	switch {
+	case path == StandardOutput && print == nil:
 		return nil
+	case path == StandardOutput:
+		return print(o.Format, &one)
 	}
-	one := *r
-	one.Rows = o.Rows
-	return b.o.Print(o.Format, &one)
-}
-
-// WriteReport writes one report to a file.
-func WriteReport(r *report.Report, o *report.Output, path string) (err error) {
-	one := *r
-	one.Rows = o.Rows
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
@@ -246,7 +229,7 @@ func (b *Bench) writeText(r *report.Report) error {
 	var text bytes.Buffer
 	whole := *r
 	whole.Style, whole.Wide, whole.Wrap = b.Runner.Plan.ReportStyle, 0, report.TextWidth
-	if err := render(&text, report.Text, &whole); err != nil {
+	if err := report.Write(&text, report.Text, &whole); err != nil {
 		return err
 	}
 	return b.Keep.Text([]byte(b.o.Env.Secrets.Sweep(text.String())))

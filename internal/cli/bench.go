@@ -3,8 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/http"
@@ -16,6 +14,7 @@ import (
 	"github.com/nats-io/nuid"
 	"github.com/spf13/cobra"
 
+	"github.com/tacho-bench/tacho/engine"
 	"github.com/tacho-bench/tacho/internal/bench"
 	"github.com/tacho-bench/tacho/internal/live"
 	"github.com/tacho-bench/tacho/internal/redact"
@@ -162,9 +161,14 @@ func newBenchRun(env *Env, p *plan.Plan, seed *uint64) (*benchRun, error) {
 	if err := env.mayReceive(p, key, keyFrom); err != nil {
 		return nil, err
 	}
-	env.tune()
+	if env.Network == nil { // with the kernel's clock
+		engine.Tune()
+	}
 	b := &benchRun{env: env, progress: newProgress(env, p)}
-	runEnv := run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Dial: env.dial(), Server: env.Server, Random: *cmp.Or(seed, new(randomSeed())), Tokenizers: tokenizers(env)}
+	runEnv := run.Env{APIKey: key, KeyFrom: keyFrom, Secrets: env.secrets, Proxy: http.ProxyFromEnvironment, Dial: env.dial(), Server: env.Server, Tokenizers: tokenizers(env)}
+	if seed != nil {
+		runEnv.Random = *seed
+	}
 	runEnv.Replay = func(name string) (*run.Replay, error) { return openReplay(env, name) }
 	runEnv.Observer, runEnv.Hold, runEnv.Watch = b, b.progress.Hold, b.progress.On()
 	runEnv.Serve = func(p *plan.Plan, seed uint64) (func(), error) { return startSim(env, p, seed) }
@@ -224,12 +228,6 @@ func tokenizers(env *Env) run.Tokenizers {
 // are true, because the user set the variable for a reason.
 func isTrue(value string) bool {
 	return !slices.Contains([]string{"", "0", "OFF", "NO", "FALSE"}, strings.ToUpper(value))
-}
-
-func randomSeed() uint64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // cannot fail
-	return binary.LittleEndian.Uint64(b[:])
 }
 
 // benchRun is a run of bench with its terminal.

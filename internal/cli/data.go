@@ -196,11 +196,6 @@ func (p dataPrinter) survey(given *plan.Plan, s *workload.Survey, counter token.
 	}
 }
 
-const (
-	histogramBins  = 10
-	histogramWidth = 40
-)
-
 // histogram prints the distribution of values in bins of equal width.
 func (p dataPrinter) histogram(name string, values []int) {
 	sorted := slices.Sorted(slices.Values(values))
@@ -215,7 +210,7 @@ func (p dataPrinter) histogram(name string, values []int) {
 	if low == high {
 		return
 	}
-	width := (high-low)/histogramBins + 1
+	width := (high-low)/10 + 1
 	counts := make([]int, (high-low)/width+1)
 	for _, v := range sorted {
 		counts[(v-low)/width]++
@@ -223,7 +218,7 @@ func (p dataPrinter) histogram(name string, values []int) {
 	most := slices.Max(counts)
 	for i, c := range counts {
 		from := low + i*width
-		p.line("  %7d-%-7d %7d %s", from, min(from+width-1, high), c, strings.Repeat("#", (c*histogramWidth+most-1)/most))
+		p.line("  %7d-%-7d %7d %s", from, min(from+width-1, high), c, strings.Repeat("#", (c*40+most-1)/most))
 	}
 }
 

@@ -20,9 +20,6 @@ import (
 // childFlag starts the simulator as a child of bench.
 const childFlag = "child"
 
-// defaultSim is the simulated engine used if no server is named.
-const defaultSim = "vllm-8b-h100"
-
 // ofAnyServer are server options that do not select a server.
 var ofAnyServer = []string{"label", "sim-speedup", "virtual", "balance", "clock", "request-id-prefix", "request-id-format", "metrics-interval"}
 
@@ -37,7 +34,7 @@ func namesServer(p *plan.Plan) bool {
 // on request, or if no flag selects a server.
 func chooseTarget(env *Env, p *plan.Plan) error {
 	if !namesServer(p) {
-		p.Sim = defaultSim
+		p.Sim = "vllm-8b-h100"
 		said := "No server given, measuring the simulated engine %s. Select a server with --base-url.\n"
 		if p.Virtual {
 			said = "No engine given, computing with a model of %s. Select an engine with --engine (bench: --sim): a profile of tacho sim --list, or a file of tacho fit.\n"

@@ -12,16 +12,13 @@ import (
 	"github.com/tacho-bench/tacho/plan"
 )
 
-// exampleRate is the limit for which find prints its usual time, because the limit of the server is unknown.
-const exampleRate = 10
-
 // searchEstimate describes the usual number of probes and the usual time of a search. It
 // returns an empty string for a search in virtual time, which takes less.
 func searchEstimate(s *search.Search, p *plan.Plan) string {
 	if p.Virtual {
 		return ""
 	}
-	rate := float64(exampleRate)
+	rate := float64(10) // as an example, because the limit of the server is unknown
 	if s.Kind == search.Rate {
 		rate = max(rate, s.From)
 		if s.To > 0 {

@@ -17,10 +17,6 @@ import (
 	"github.com/tacho-bench/tacho/report"
 )
 
-const unjudgedHelp = "pass conditions of --fail-if with too little data; otherwise exit with code 5"
-
-const junitHelp = "JUnit XML file for the results of --fail-if"
-
 // A gate contains --fail-if and related flags.
 type gate struct {
 	conditions string
@@ -35,8 +31,8 @@ func gateOf(p *plan.Plan) *gate {
 
 // flags registers the flags related to --fail-if.
 func (g *gate) flags(f *pflag.FlagSet) {
-	f.BoolVar(&g.unjudged, "allow-unjudged", false, unjudgedHelp)
-	f.StringVar(&g.junit, "junit", "", junitHelp)
+	f.BoolVar(&g.unjudged, "allow-unjudged", false, "pass conditions of --fail-if with too little data; otherwise exit with code 5")
+	f.StringVar(&g.junit, "junit", "", "JUnit XML file for the results of --fail-if")
 }
 
 // parse parses the conditions of --fail-if.

@@ -12,9 +12,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// guardGrace is the time a server has to exit after SIGTERM.
-const guardGrace = 15 * time.Second
-
 // newGuard returns the command of the process between tacho and a server started by tacho. It stops the server and all
 // processes of the server when its standard input is closed: by tacho, or because tacho was killed.
 func newGuard(env *Env) *cobra.Command {
@@ -47,7 +44,7 @@ func guard(env *Env, args []string) error {
 	select {
 	case <-exited:
 	case <-alone:
-		grace = guardGrace
+		grace = 15 * time.Second // to exit after SIGTERM
 	}
 	if !stopProcesses(cmd, exited, grace) {
 		_, _ = fmt.Fprintf(env.Stderr, "tacho: processes of the server do not end: group %d. Stop them by hand.\n", cmd.Process.Pid)

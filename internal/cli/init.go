@@ -20,11 +20,6 @@ import (
 	"github.com/tacho-bench/tacho/plan"
 )
 
-const (
-	defaultPlan   = "tacho.yaml"
-	defaultServer = "http://127.0.0.1:8000"
-)
-
 func newInit(env *Env) *cobra.Command {
 	p := plan.Default()
 	force := false
@@ -41,7 +36,7 @@ wrong, init fails without writing a plan.`,
   tacho init nightly.yaml --base-url http://127.0.0.1:8000 --request-rate 1,2,4,8 --max-seconds 60`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return writePlan(cmd.Context(), env, p, cmp.Or(strings.Join(args, ""), defaultPlan), force)
+			return writePlan(cmd.Context(), env, p, cmp.Or(strings.Join(args, ""), "tacho.yaml"), force)
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
@@ -151,7 +146,7 @@ func fillPlan(p *plan.Plan, about *serverAbout) error {
 		input, output = input/2, max(output/2, 8)
 	}
 	fill := [][2]string{
-		{"base-url", defaultServer},
+		{"base-url", "http://127.0.0.1:8000"},
 		{"backend", backend.Auto},
 		{"request-rate", "1,2,4,8"},
 		{"max-seconds", "30"},

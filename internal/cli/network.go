@@ -4,8 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-
-	"github.com/tacho-bench/tacho/engine"
 )
 
 // A Network opens and accepts the connections of a command.
@@ -38,11 +36,4 @@ func (env *Env) client() (client *http.Client, done func()) {
 	}
 	client = &http.Client{Transport: &http.Transport{DialContext: env.Network.Dial}}
 	return client, client.CloseIdleConnections
-}
-
-// tune prepares the process for measurements with the kernel clock.
-func (env *Env) tune() {
-	if env.Network == nil {
-		engine.Tune()
-	}
 }

@@ -80,7 +80,7 @@ func pageOf(run string) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, fmt.Sprintf("%.16x.html", sha256.Sum256([]byte(whole))))
-	return path, bench.WriteReport(&report.Report{Runs: runs}, &html, path)
+	return path, bench.WriteReport(&report.Report{Runs: runs}, &html, path, nil)
 }
 
 // browse opens a file in the browser of the desktop.

@@ -57,9 +57,9 @@ func (b *benchRun) showAll(r *report.Report) error {
 	case b.answer != nil:
 		return b.answer()
 	case len(levels) > 1 && b.bench.Runner.Asked.Given("report-style"):
-		return show(b.env.Stdout, "levels", r)
+		return report.Write(b.env.Stdout, "levels", r)
 	case len(levels) > 1:
-		return show(b.env.Stdout, report.Curve, r)
+		return report.Write(b.env.Stdout, report.Curve, r)
 	case b.brief() && b.blocks():
 		return b.printClosing(report.Closing(&b.bench.Outcome))
 	case b.brief():

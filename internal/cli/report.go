@@ -166,13 +166,13 @@ func (o *reportOptions) plainly(env *Env, r *report.Report) error {
 	}
 	env.fit(r)
 	if !brief(levels > 1, o.verbose, o.styled) {
-		err := show(env.Stdout, report.Text, r)
+		err := report.Write(env.Stdout, report.Text, r)
 		if err == nil && r.Brief {
 			_, _ = fmt.Fprintln(env.Stderr, "All details: --verbose") // informational
 		}
 		return err
 	}
-	if err := show(env.Stdout, report.Curve, r); err != nil {
+	if err := report.Write(env.Stdout, report.Curve, r); err != nil {
 		return err
 	}
 	_, _ = fmt.Fprintln(env.Stderr, "Full report of each level: --verbose. Only the blocks of vllm bench serve: --format classic") // informational
@@ -190,7 +190,7 @@ func (o *reportOptions) write(env *Env, r *report.Report) error {
 			list[i].Rows = o.rows
 		}
 		path := cmp.Or(list[i].Path, bench.StandardOutput)
-		if err := writeReport(env, r, &list[i], path); err != nil {
+		if err := bench.WriteReport(r, &list[i], path, env.print); err != nil {
 			return err
 		}
 		if path != bench.StandardOutput {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -198,17 +199,9 @@ func (c *serverCommand) start(env *Env, p *plan.Plan, at outcome.Coordinates, di
 		if s.ours.Load() {
 			return
 		}
-		died(fmt.Errorf("the server exited (%w). %s", cmpErr(err), said))
+		died(fmt.Errorf("the server exited (%w). %s", cmp.Or(err, errors.New("exit status 0")), said))
 	}()
 	return s, nil
-}
-
-// cmpErr returns err, or an error for exit status 0.
-func cmpErr(err error) error {
-	if err == nil {
-		return errors.New("exit status 0")
-	}
-	return err
 }
 
 // tail returns the end of the server's output as a sentence.
@@ -240,9 +233,6 @@ func (s *served) stop() {
 
 // keep moves the log to the run directory; the server may be running.
 func (s *served) keep(path string) error { return os.Rename(s.log.Name(), path) }
-
-// drop removes the log of a server that was not measured.
-func (s *served) drop() { _ = os.Remove(s.log.Name()) }
 
 // freePort returns an unused port.
 func freePort() (int, error) {

@@ -47,9 +47,6 @@ func (c *serverCommand) hideIn(text string, secrets *redact.Secrets) {
 	}
 }
 
-// shellMarks are the characters of a shell that may touch a word.
-const shellMarks = "\"'`;&|()"
-
 // secret hides a value of the command: a text, or a setting in braces.
 func (c *serverCommand) secret(value string, secrets *redact.Secrets) {
 	for i, name := range c.names {
@@ -59,7 +56,7 @@ func (c *serverCommand) secret(value string, secrets *redact.Secrets) {
 	}
 	if !placeholder.MatchString(value) {
 		secrets.Add(value)
-		secrets.Add(strings.Trim(value, shellMarks))
+		secrets.Add(strings.Trim(value, "\"'`;&|()")) // characters of a shell that may touch a word
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -62,9 +63,6 @@ reports an error with the end of its log.`,
 	return cmd
 }
 
-// startTime is the default timeout in seconds for the first answer of a server.
-const startTime = 600
-
 // run checks the flags and measures all settings.
 func (f *sweepFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
 	command, err := parseServe(f.command, f.shell, f.params)
@@ -79,7 +77,7 @@ func (f *sweepFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
 		return usage(errors.New("{port} is chosen by tacho and cannot be combined with --base-url or --port"))
 	}
 	if !p.Given("ready-check-timeout-sec") {
-		p.ReadyCheck = startTime
+		p.ReadyCheck = 600 // seconds: a server may load a large model
 	}
 	if f.dry {
 		return command.show(env, p)
@@ -137,7 +135,7 @@ func (s *serverSweep) measure(ctx context.Context, p plan.Plan) error {
 	b.progress.Stop()
 	err = b.conclude(ctx, err)
 	if len(b.bench.Outcome.Levels) > 1 {
-		err = errors.Join(err, show(b.env.Stdout, report.Pareto, &report.Report{Runs: []outcome.Run{b.bench.Outcome}}))
+		err = errors.Join(err, report.Write(b.env.Stdout, report.Pareto, &report.Report{Runs: []outcome.Run{b.bench.Outcome}}))
 	}
 	return err
 }
@@ -172,6 +170,6 @@ func (s *serverSweep) end() {
 		defer func(path string) { _ = sweepLog(path, secrets) }(logName(keep.Dir(), s.log))
 		_ = s.server.keep(logName(keep.Dir(), s.log)) // fails if the log was moved before
 	}
-	s.server.drop()
+	_ = os.Remove(s.server.log.Name()) // the log of a server that was not measured
 	s.server = nil
 }

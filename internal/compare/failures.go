@@ -62,9 +62,6 @@ func (d *Delta) interval(x, y tally) {
 	d.Low, d.High = &low, &high
 }
 
-// clusterAlpha is the accepted share of independent failures that appear to cluster.
-const clusterAlpha = 0.05
-
 // clustered reports whether failures vary more between the parts of a side than independent failures
 // do, by the chi-squared test.
 func clustered(sides ...[]tally) bool {
@@ -90,5 +87,5 @@ func clustered(sides ...[]tally) bool {
 	// Wilson and Hilferty: the cube root of chi-squared is nearly normal.
 	ninth := 2 / (9 * freedom)
 	z := (math.Cbrt(squares/freedom) - (1 - ninth)) / math.Sqrt(ninth)
-	return z > 0 && stat.StudentP(z, mostFreedom)/2 < clusterAlpha
+	return z > 0 && stat.StudentP(z, mostFreedom)/2 < 0.05
 }

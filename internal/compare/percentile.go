@@ -7,16 +7,13 @@ import (
 	"github.com/tacho-bench/tacho/stat"
 )
 
-// fewestAbove is the number of values above a percentile needed for a test.
-const fewestAbove = 5
-
 // testPercentile compares a percentile of two runs by the share of values above it: the runs differ if
 // one of them has more values above the percentile of both together. The error of the share gives the
 // error of the percentile, through the values around it.
 func (d *Delta) testPercentile(from, to float64, x, y *meter, most, floor float64) {
 	q := x.P / 100
 	a, b := x.all(), y.all()
-	if need := int(math.Ceil(fewestAbove/min(q, 1-q) - noise)); min(a.N(), b.N()) < need {
+	if need := int(math.Ceil(5/min(q, 1-q) - noise)); min(a.N(), b.N()) < need { // values above a percentile for a test
 		d.NoTest = fmt.Sprintf("too few values: a test of p%g needs %d in each run", x.P, need)
 		return
 	}

@@ -12,9 +12,6 @@ import (
 	"github.com/tacho-bench/tacho/outcome"
 )
 
-// sameWithin is the largest relative difference of mean prompt and answer lengths in the same workload.
-const sameWithin = 0.02
-
 // warnings returns reasons why sides may differ besides the intended change.
 func warnings(sides []Side, groups []group) []string {
 	var out []string
@@ -190,7 +187,7 @@ func lengths(groups []group) []string {
 				}
 			}
 		}
-		if math.Abs(worst) > sameWithin {
+		if math.Abs(worst) > 0.02 {
 			out = append(out, fmt.Sprintf("%s differ in length by up to %s (%s): latencies differ with them", of.what, metric.Percent(math.Abs(worst)), where))
 		}
 	}
@@ -231,9 +228,6 @@ func variation(levels []*outcome.Level, name string) (float64, bool) {
 	return 0, false
 }
 
-// sharedWithin is the largest difference of the shared part of prompts.
-const sharedWithin = 0.05
-
 // shapes names levels with different burstiness or different shared prefixes.
 func shapes(groups []group) []string {
 	var out []string
@@ -250,7 +244,7 @@ func shapes(groups []group) []string {
 			if x, y := a.Burstiness, b.Burstiness; x > 0 && y > 0 && x != y && a.RequestRate > 0 {
 				out = append(out, fmt.Sprintf("burstiness differs (%g and %g at %s): arrivals that come in bursts wait for each other", x, y, g.name))
 			}
-			if x, y := a.SharedShare, b.SharedShare; x != nil && y != nil && math.Abs(*x-*y) > sharedWithin {
+			if x, y := a.SharedShare, b.SharedShare; x != nil && y != nil && math.Abs(*x-*y) > 0.05 {
 				out = append(out, fmt.Sprintf("shared prefixes differ (%s and %s of the prompt tokens at %s): a prefix cache makes TTFT shorter", metric.Percent(*x), metric.Percent(*y), g.name))
 			}
 		}

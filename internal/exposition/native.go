@@ -12,9 +12,6 @@ import (
 // ProtobufType is the media type of WriteProtobuf. Prometheus reads native histograms only in this format.
 const ProtobufType = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
 
-// zeroThreshold is the width of the bucket around 0, as in Prometheus' own clients.
-const zeroThreshold = 0x1p-128
-
 // WriteProtobuf writes families in the Protobuf format of Prometheus. Histograms contain native buckets in addition
 // to the ordinary ones, if the points have them.
 func WriteProtobuf(w io.Writer, families []Family) error {
@@ -78,7 +75,7 @@ func (p *Point) histogram() *client.Histogram {
 // native adds the fields of a native histogram: spans of consecutive buckets that are not empty, and the difference
 // of each count from the one before.
 func (e *Exponential) native(h *client.Histogram) {
-	h.Schema, h.ZeroThreshold, h.ZeroCount = new(int32(e.Scale)), new(zeroThreshold), &e.Zero
+	h.Schema, h.ZeroThreshold, h.ZeroCount = new(int32(e.Scale)), new(0x1p-128), &e.Zero // as in Prometheus' own clients
 	var last int64
 	next := 0 // index of the bucket after the last span
 	for i := 0; i < len(e.Counts); {

@@ -200,9 +200,6 @@ func (t Totals) Plus(o Totals) Totals {
 	return Totals{t.Sent + o.Sent, t.Finished + o.Finished, t.Failed + o.Failed, t.Sessions + o.Sessions, t.Tokens + o.Tokens}
 }
 
-// mostFailures is the maximum number of kinds of failures.
-const mostFailures = 50
-
 // addTo adds the failure to the failures of the same kind.
 func (f *Failure) addTo(list map[string]*Failure) {
 	key := f.Cause + " " + strconv.Itoa(f.Status)
@@ -213,7 +210,7 @@ func (f *Failure) addTo(list map[string]*Failure) {
 		if had.LastS > f.LastS {
 			f.LastS, f.Text = had.LastS, had.Text
 		}
-	case len(list) >= mostFailures:
+	case len(list) >= 50:
 		return
 	}
 	list[key] = f

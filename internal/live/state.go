@@ -13,11 +13,7 @@ import (
 	"github.com/tacho-bench/tacho/outcome"
 )
 
-const (
-	recent    = 10  // ticks in the moving window
-	mostTicks = 240 // ticks in the history of a level
-	mostNotes = 50
-)
+const mostTicks = 240 // in the history of a level
 
 // Period is the planned length of a tick.
 const Period = 500 * time.Millisecond
@@ -56,7 +52,7 @@ func (b *State) Note(line string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.notes = append(b.notes, line)
-	b.notes = b.notes[max(0, len(b.notes)-mostNotes):]
+	b.notes = b.notes[max(0, len(b.notes)-50):]
 }
 
 // SetActivity sets the activity before the next level, such as a server start.
@@ -104,7 +100,7 @@ func (b *State) Add(t Tick) {
 	}
 	back := len(b.window) - i
 	b.points[len(b.points)-back] = b.point(b.window[i : i+1])
-	b.window = b.window[max(0, len(b.window)-recent):]
+	b.window = b.window[max(0, len(b.window)-10):] // the moving average
 	b.points = b.points[max(0, len(b.points)-mostTicks):]
 }
 

@@ -79,9 +79,6 @@ func (b *Exporter) awaitScrape(ctx context.Context) {
 	}
 }
 
-// closeTimeout is the time limit for sending the last page.
-const closeTimeout = time.Second
-
 // ownNames answers only requests that name this machine: by an IP address, by localhost, or by one of the names. A web
 // page of another site could otherwise read the metrics after it changed the DNS entry of its own name.
 func ownNames(names []string, next http.Handler) http.Handler {
@@ -112,7 +109,7 @@ func (b *Exporter) Serve(l net.Listener, names ...string) (at string, stop func(
 	}()
 	return "http://" + l.Addr().String() + "/metrics", func(ctx context.Context) {
 		b.awaitScrape(ctx)
-		ctx, cancel := context.WithTimeout(ctx, closeTimeout)
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		_ = server.Shutdown(ctx) // lets scrapers read the complete page
 		_ = server.Close()       // disconnects clients that do not read

@@ -34,16 +34,11 @@ func sameServer(to *http.Request, via []*http.Request) error {
 	if from := via[0].URL; to.URL.Scheme != from.Scheme || to.URL.Host != from.Host {
 		return fmt.Errorf("the collector redirects to %s, another server: set the endpoint to it if you trust it", to.URL.Host)
 	}
-	if to.Method != http.MethodPost || len(via) > maxRedirects {
+	if to.Method != http.MethodPost || len(via) > 3 {
 		return http.ErrUseLastResponse // some statuses turn a POST into a GET
 	}
 	return nil
 }
-
-const maxRedirects = 3
-
-// maxAnswer limits what is read of a collector's answer.
-const maxAnswer = 64 << 10
 
 // send sends a request.
 func (c *Collector) send(ctx context.Context, m proto.Message) (err error) {
@@ -69,7 +64,7 @@ func (c *Collector) send(ctx context.Context, m proto.Message) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
-	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	if err == nil && resp.StatusCode >= http.StatusMultipleChoices {
 		err = fmt.Errorf("the collector answered %s: %s", resp.Status, bytes.TrimSpace(answer[:min(len(answer), 200)]))
 	}

@@ -39,12 +39,6 @@ type Collector struct {
 	client  *http.Client
 }
 
-// defaultPeriod is the interval between exports, and defaultTimeout the time limit for one.
-const (
-	defaultPeriod  = 10 * time.Second
-	defaultTimeout = 5 * time.Second
-)
-
 // ErrNotSent is returned if a variable for all programs of the machine prevents the export. The run need not stop.
 var ErrNotSent = errors.New("no metrics are sent to a collector")
 
@@ -71,7 +65,7 @@ func (s *Settings) Collector() (*Collector, error) {
 		return nil, fmt.Errorf("%w, because %s is %q and tacho speaks only %s: set --otlp-endpoint http://HOST:4318", ErrNotSent, variable, value, onlyProtocol)
 	}
 	variable, _ := s.variable("TIMEOUT")
-	if c.timeout, err = s.milliseconds(variable, defaultTimeout); err != nil {
+	if c.timeout, err = s.milliseconds(variable, 5*time.Second); err != nil {
 		return nil, err
 	}
 	switch variable, value := s.variable("COMPRESSION"); value {
@@ -87,7 +81,7 @@ func (s *Settings) Collector() (*Collector, error) {
 	if c.tls, err = s.certificates(); err != nil {
 		return nil, err
 	}
-	if c.Every, err = s.milliseconds("OTEL_METRIC_EXPORT_INTERVAL", defaultPeriod); err != nil {
+	if c.Every, err = s.milliseconds("OTEL_METRIC_EXPORT_INTERVAL", 10*time.Second); err != nil {
 		return nil, err
 	}
 	switch name := "OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION"; s.env(name) {

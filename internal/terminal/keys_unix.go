@@ -9,10 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keyWait is how long one wait for a key takes, in milliseconds. It is the time in which
-// readKeys ends.
-const keyWait = 100
-
 // readKeys calls pressed with each key until stop is called. Keys are neither echoed nor
 // collected to lines; Ctrl-C and Ctrl-Z work as before. In the background nothing is
 // read, because the kernel would stop the process.
@@ -39,7 +35,7 @@ func readKeys(tty *os.File, pressed func(key byte)) (stop func()) {
 			default:
 			}
 			ready := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-			if n, err := unix.Poll(ready, keyWait); err != nil || n == 0 || !inForeground(fd) {
+			if n, err := unix.Poll(ready, 100); err != nil || n == 0 || !inForeground(fd) { // milliseconds, in which readKeys ends
 				continue
 			}
 			n, err := unix.Read(fd, key)

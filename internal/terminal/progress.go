@@ -86,14 +86,6 @@ func NewProgress(o Options) *Progress {
 // On reports whether progress is shown.
 func (p *Progress) On() bool { return p.o.Kind != None }
 
-const (
-	barPeriod = 200 * time.Millisecond
-	// viewAfter is the minimum duration of a run with a view, because a view
-	// that disappears immediately is confusing.
-	viewAfter = 800 * time.Millisecond
-	keepEvery = 2 // ticks
-)
-
 // Message prints a line.
 func (p *Progress) Message(text string) {
 	p.clear()
@@ -121,7 +113,7 @@ func (p *Progress) bar(over bool, line func() string) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now := time.Now(); !over && now.Sub(p.last) < barPeriod {
+	if now := time.Now(); !over && now.Sub(p.last) < 200*time.Millisecond {
 		return
 	}
 	p.last = time.Now()
@@ -237,7 +229,7 @@ func (p *Progress) watch(quit, done chan struct{}) {
 			p.mu.Lock()
 			keep := p.keep
 			p.mu.Unlock()
-			if n%keepEvery == 0 && keep != nil {
+			if n%2 == 0 && keep != nil {
 				keep(p.State.Snapshot())
 			}
 		case <-quit:
@@ -261,7 +253,7 @@ func (p *Progress) show(passed time.Duration) {
 		return
 	}
 	if p.o.Kind == Live {
-		if passed >= viewAfter {
+		if passed >= 800*time.Millisecond { // a view that disappears immediately is confusing
 			p.Draw()
 		}
 		return

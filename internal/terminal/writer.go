@@ -23,17 +23,13 @@ type Writer struct {
 	held []byte
 }
 
-// mostHeld is the maximum size of an incomplete line, because a document of a
-// single line is not text.
-const mostHeld = 1 << 20
-
 // Write implements io.Writer.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.held = append(w.held, p...)
 	end := bytes.LastIndexByte(w.held, '\n') + 1
-	if len(w.held)-end > mostHeld {
+	if len(w.held)-end > 1<<20 { // such a line is a document, not text
 		end = len(w.held)
 	}
 	return len(p), w.show(end)

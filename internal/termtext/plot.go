@@ -16,12 +16,6 @@ type Plot struct {
 	ShowX func(float64) string
 }
 
-// An axis is logarithmic if its largest value is more than spread times its smallest.
-const (
-	spreadX = 10
-	spreadY = 30
-)
-
 // finite returns the plot without points and marks that have no place on an axis, such as an infinite load.
 func (c *Plot) finite() *Plot {
 	out := *c
@@ -44,7 +38,7 @@ func (p Pen) Plot(c *Plot, wide, high int) []string {
 	if len(c.X) == 0 {
 		return nil
 	}
-	x, y := newAxis(c.X, spreadX, false), newAxis(c.Y, spreadY, true)
+	x, y := newAxis(c.X, 10, false), newAxis(c.Y, 30, true)
 	top, bottom := c.Show(y.high), c.Show(y.low)
 	label := max(Width(top), Width(bottom))
 	columns, rows := wide-label-2, high-3
@@ -146,6 +140,7 @@ type axis struct {
 	logs      bool // logarithmic
 }
 
+// newAxis returns a logarithmic axis if the largest value is more than spread times the smallest.
 func newAxis(values []float64, spread float64, zero bool) axis {
 	a := axis{low: math.Inf(1), high: math.Inf(-1)}
 	for _, v := range values {

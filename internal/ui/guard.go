@@ -116,13 +116,10 @@ func (s *Server) knows(token string) bool { return same(token, s.options.Token) 
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// mostBody is the maximum size of a request body.
-const mostBody = 64 << 10
-
 // bounded limits the size of the body of a request.
 func bounded(handle http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, mostBody)
+		r.Body = http.MaxBytesReader(w, r.Body, 64<<10)
 		handle(w, r)
 	}
 }

@@ -12,9 +12,6 @@ import (
 	"github.com/tacho-bench/tacho/store"
 )
 
-// lookEvery is the interval at which the folder is read while a browser watches.
-const lookEvery = time.Second
-
 // events streams changes to a browser: the list of runs and the state of running runs.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	select {
@@ -26,7 +23,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	to := &stream{w: w, out: http.NewResponseController(w), live: map[string]string{}}
-	tick := time.NewTicker(lookEvery)
+	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		if err := to.look(&s.runs); err != nil {

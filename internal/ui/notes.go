@@ -30,12 +30,7 @@ type Change struct {
 	What string    `json:"what"`
 }
 
-const (
-	mostNote = 20_000 // characters
-	mostTags = 30
-	mostTag  = 60  // characters
-	mostLog  = 200 // changes
-)
+const mostNote = 20_000 // characters
 
 // deletionLog is the file in the folder that lists deleted runs, one JSON object per
 // line. It has no extension, so it is not read as a result.
@@ -56,16 +51,16 @@ func (n *Notes) check() {
 	}
 	var tags []string
 	for _, tag := range n.Tags {
-		if len(tags) == mostTags {
+		if len(tags) == 30 {
 			break // before the search for duplicates, whose time is quadratic
 		}
 		tag = strings.Join(strings.Fields(tag), "-")
-		if tag != "" && utf8.RuneCountInString(tag) <= mostTag && !slices.Contains(tags, tag) {
+		if tag != "" && utf8.RuneCountInString(tag) <= 60 && !slices.Contains(tags, tag) {
 			tags = append(tags, tag)
 		}
 	}
 	n.Tags = tags
-	n.Log = n.Log[max(0, len(n.Log)-mostLog):]
+	n.Log = n.Log[max(0, len(n.Log)-200):]
 	for i := range n.Log {
 		n.Log[i].From, n.Log[i].What = page.Clip(n.Log[i].From), page.Clip(n.Log[i].What)
 	}

@@ -77,9 +77,6 @@ type Point struct {
 	Best         bool     `json:"best,omitempty"` // the level of Best
 }
 
-// mostPoints is the maximum number of levels in the small chart.
-const mostPoints = 60
-
 // A runList reads the folder of runs. It caches items and reads only changed files
 // again.
 type runList struct {
@@ -88,12 +85,6 @@ type runList struct {
 	known map[string]*Item   // runs of tacho by directory
 	loose map[string][]*Item // results by folder
 }
-
-const (
-	mostDepth  = 5
-	mostItems  = 5000
-	mostResult = 256 << 20 // maximum size of a result in bytes
-)
 
 // look returns the current items, latest first.
 func (s *runList) look() ([]*Item, error) {
@@ -112,7 +103,7 @@ func (s *runList) look() ([]*Item, error) {
 		switch {
 		case err != nil && path == root:
 			return err
-		case err != nil || len(items) >= mostItems:
+		case err != nil || len(items) >= 5000:
 			return nil //nolint:nilerr // unreadable entries are skipped
 		case !d.IsDir():
 			if d.Type().IsRegular() && archive.MayBeResult(path) {
@@ -124,7 +115,7 @@ func (s *runList) look() ([]*Item, error) {
 		case archive.IsKept(path):
 			items = append(items, s.kept(root, path))
 			return fs.SkipDir
-		case strings.Count(strings.TrimPrefix(path, root), string(filepath.Separator)) > mostDepth:
+		case strings.Count(strings.TrimPrefix(path, root), string(filepath.Separator)) > 5:
 			return fs.SkipDir
 		}
 		return nil
@@ -255,7 +246,7 @@ func sizeOf(dir string) (sum int64) {
 func (s *runList) results(root, folder string, files []string) []*Item {
 	files = slices.DeleteFunc(files, func(path string) bool {
 		info, err := os.Stat(path)
-		return err != nil || info.Size() > mostResult
+		return err != nil || info.Size() > 256<<20
 	})
 	stamp := stampOf(files...)
 	if old := s.loose[folder]; len(old) > 0 && old[0].stamp == stamp {
@@ -315,7 +306,7 @@ func (it *Item) tell(run *outcome.Run) {
 // order.
 func curveOf(levels []outcome.Level, best int) (out []Point) {
 	places := conclusion.ByLoad(levels)
-	for _, i := range places[:min(len(places), mostPoints)] {
+	for _, i := range places[:min(len(places), 60)] {
 		l := &levels[i]
 		if t := l.Summary.Throughput; t != nil {
 			out = append(out, Point{conclusion.LoadOf(levels[i : i+1]), t.RequestsPerS, percentile99(l, metric.TTFT), l.Summary.Verdict.Severity == metric.Invalid, i == best})

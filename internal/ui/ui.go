@@ -44,15 +44,12 @@ type Server struct {
 	streams chan struct{} // limits concurrent event streams
 }
 
-// mostStreams is the maximum number of concurrent event streams.
-const mostStreams = 64
-
 // New returns a server of a folder.
 func New(o Options) (*Server, error) {
 	if o.Token == "" {
 		return nil, errors.New("a token is required")
 	}
-	s := &Server{options: o, session: rand.Text(), runs: runList{root: o.Dir}, streams: make(chan struct{}, mostStreams)}
+	s := &Server{options: o, session: rand.Text(), runs: runList{root: o.Dir}, streams: make(chan struct{}, 64)} // event streams at once
 	if err := s.makeShell(); err != nil {
 		return nil, err
 	}
@@ -121,9 +118,6 @@ func answerJSON(w http.ResponseWriter, v any) {
 	answer(w, "application/json", body)
 }
 
-// mostPages is the number of reports cached in memory.
-const mostPages = 8
-
 // A pageCache caches the latest reports, because reading a large run takes a while.
 type pageCache struct {
 	mu    sync.Mutex
@@ -146,7 +140,7 @@ func (c *pageCache) get(key string, make func() ([]byte, error)) ([]byte, error)
 		c.pages = map[string][]byte{}
 	}
 	c.keys, c.pages[key] = append(c.keys, key), html
-	if len(c.keys) > mostPages {
+	if len(c.keys) > 8 {
 		delete(c.pages, c.keys[0])
 		c.keys = c.keys[1:]
 	}

@@ -17,9 +17,6 @@ import (
 	"github.com/tacho-bench/tacho/store"
 )
 
-// mostRuns is the maximum number of runs shown together.
-const mostRuns = 12
-
 func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
 	items, err := s.runs.look()
 	if err != nil {
@@ -33,7 +30,7 @@ func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
 // answers it and returns nil.
 func (s *Server) requested(w http.ResponseWriter, r *http.Request) []*Item {
 	ids := r.URL.Query()["run"]
-	if len(ids) == 0 || len(ids) > mostRuns {
+	if len(ids) == 0 || len(ids) > 12 {
 		http.Error(w, "choose 1 to 12 runs", http.StatusBadRequest)
 		return nil
 	}

@@ -110,14 +110,11 @@ func roundWidth(d time.Duration) time.Duration {
 	}
 }
 
-// maxSeconds limits the time that a level covers. Results of other tools may contain any number.
-const maxSeconds = 1e9
-
 // newGatherer returns a gatherer for a level. A bin is about one second long; short
 // levels have shorter bins.
 func newGatherer(l *outcome.Level, limits limits) *gatherer {
 	s := &l.Summary
-	seconds := min(max(s.DurationS, 0), maxSeconds)
+	seconds := min(max(s.DurationS, 0), 1e9) // results of other tools may contain any number
 	n := min(max(int(math.Round(seconds)), 24), limits.bins, max(s.Requests/perBin, leastBins))
 	width := roundWidth(time.Duration(seconds*1e9)/time.Duration(n) + 1)
 	n = int(time.Duration(seconds*1e9)/width) + 1
@@ -192,15 +189,12 @@ type bin struct {
 	ttft, itl, lag        band
 }
 
-// bandLimit is the number of values from which a band is estimated with a sketch.
-const bandLimit = 1 << 12
-
 // A band collects the distribution of a value.
 type band struct{ digest *stat.Digest }
 
 func (b *band) add(v float64) {
 	if b.digest == nil {
-		b.digest = &stat.Digest{Limit: bandLimit}
+		b.digest = &stat.Digest{Limit: 1 << 12}
 	}
 	b.digest.Add(v)
 }
@@ -276,19 +270,12 @@ type lengths struct {
 	bands      []band
 }
 
-// Prompt lengths are divided into up to mostLengths ranges with at least lengthSamples
-// requests each on average.
-const (
-	mostLengths   = 24
-	lengthSamples = 10
-)
-
 func newLengths(s *metric.Summary) lengths {
 	stats := s.Dist(metric.Named("input_tokens")).Stats
 	if stats == nil || stats.Max <= stats.Min {
 		return lengths{}
 	}
-	n := max(1, min(mostLengths, int(stats.Max-stats.Min)+1, s.Completed/lengthSamples))
+	n := max(1, min(24, int(stats.Max-stats.Min)+1, s.Completed/10))
 	return lengths{low: stats.Min, width: (stats.Max - stats.Min + 1) / float64(n), bands: make([]band, n)}
 }
 

@@ -29,7 +29,7 @@ func (f *frame) figures() {
 	points := append(append([]live.Point{}, s.Earlier...), s.History...)
 	room := max(f.Wide-sparks-margin, 0)
 	points = points[max(0, len(points)-room):]
-	points = stretched(points, min(room/max(len(points), 1), widestPoint))
+	points = stretched(points, min(room/max(len(points), 1), 4)) // columns of a point, while the history is short
 	for _, row := range []figure{
 		{"Tokens", metric.Brief(now.TokensPerS) + " /s", func(p *live.Point) float64 { return p.TokensPerS }, metric.Brief},
 		{"In flight", integer(s.Totals.InFlight()), func(p *live.Point) float64 { return float64(p.InFlight) }, whole},
@@ -45,9 +45,6 @@ func (f *frame) figures() {
 	f.axis(points)
 	f.blank()
 }
-
-// widestPoint is the largest number of columns of a point, while the history is short.
-const widestPoint = 4
 
 // stretched repeats each point.
 func stretched(points []live.Point, times int) (out []live.Point) {

@@ -92,14 +92,10 @@ const (
 	leftOutHigh = 0.002
 )
 
-// shortest is the gap in milliseconds below which tokens arrived together, such as two
-// tokens in one event.
-const shortest = 0.01
-
 // histogram draws a histogram with its title and its axis.
 func (f *frame) histogram(title string, buckets []live.Bucket, wide int) []string {
 	var sum, seen, together int64
-	for len(buckets) > 0 && buckets[0].BelowMillis < shortest {
+	for len(buckets) > 0 && buckets[0].BelowMillis < 0.01 { // tokens in one event
 		together += buckets[0].N
 		buckets = buckets[1:]
 	}
@@ -119,7 +115,7 @@ func (f *frame) histogram(title string, buckets []live.Bucket, wide int) []strin
 	if len(shown) == 0 || wide < len(shown) {
 		return out
 	}
-	each := min(wide/len(shown), widestBar)
+	each := min(wide/len(shown), 6)
 	var counts []float64
 	for i := range shown {
 		for range each {
@@ -149,9 +145,6 @@ func (f *frame) histogram(title string, buckets []live.Bucket, wide int) []strin
 	out[columns-1] = termtext.Cut(axis, wide)
 	return out
 }
-
-// widestBar is the largest width of a column of a histogram.
-const widestBar = 6
 
 // A column is a column of the table of levels.
 type column struct {
