@@ -140,8 +140,8 @@ func (e *Env) wrapAt() int {
 // whatIsSent are the option groups that define the requests.
 var whatIsSent = []string{"Request", "Workload", "Dataset", "Conversations", "Traces"}
 
-// next suggests the next command after this run, with the same requests: more of them if they are too few for a p99,
-// otherwise a search for the limit.
+// next suggests the next command after this run, with the same requests: the same run if it is INVALID or most
+// requests failed, more requests if they are too few for a p99, otherwise a search for the limit.
 func (b *benchRun) next() string {
 	p := &b.bench.Runner.Asked
 	if b.settings > 0 {
@@ -150,7 +150,7 @@ func (b *benchRun) next() string {
 	if slices.ContainsFunc(b.bench.Outcome.Levels, func(l outcome.Level) bool { return l.Summary.Config.Interrupted }) {
 		return "continue the run: tacho bench --resume " + b.bench.Keep.Dir()
 	}
-	if !slices.ContainsFunc(b.bench.Outcome.Levels, func(l outcome.Level) bool { return l.Summary.Completed > 0 }) {
+	if conclusion.Failing(b.bench.Outcome.Levels) || conclusion.Of(&b.bench.Outcome).Verdict == metric.Invalid {
 		return "fix the cause and repeat the run: tacho bench --plan " + b.bench.Keep.Dir()
 	}
 	if p.Sim != "" && !p.Virtual {

@@ -110,3 +110,16 @@ func TestLoadOf(t *testing.T) {
 		}
 	}
 }
+
+// A run is failing if more than 1 % of the requests of every level failed.
+func TestFailing(t *testing.T) {
+	level := func(failed int) (l outcome.Level) {
+		l.Summary.Completed, l.Summary.Failed, l.Summary.Requests = 100-failed, failed, 100
+		return l
+	}
+	for failed, want := range map[[2]int]bool{{0, 50}: false, {1, 50}: false, {2, 50}: true, {100, 100}: true} {
+		if got := conclusion.Failing([]outcome.Level{level(failed[0]), level(failed[1])}); got != want {
+			t.Errorf("%d %% of the requests failed: %v", failed, got)
+		}
+	}
+}

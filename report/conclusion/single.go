@@ -215,6 +215,14 @@ func failedOf(levels []outcome.Level) (failed, all int) {
 	return failed, all
 }
 
+// Failing reports whether too many requests of every level failed.
+func Failing(levels []outcome.Level) bool {
+	return !slices.ContainsFunc(levels, func(l outcome.Level) bool {
+		failed, all := failedOf([]outcome.Level{l})
+		return float64(failed) <= maxFailedShare*float64(all)
+	})
+}
+
 // withFailures adds the sentence about the failed requests of levels. It comes first if more requests failed at the
 // levels of the first sentence than a level may have.
 func withFailures(text []string, levels, first []outcome.Level) []string {

@@ -45,17 +45,19 @@ function eachRequest() {
   const value = (q) => (key() === 'ttft' ? (q.first == null ? null : q.first - q.sent) : q.end - q.sent);
   const points = () => { const one = l(); one.heroPoints = one.heroPoints || thin(rowsOf(one).filter((q) => !q.error && value(q) != null).map((q) => [q.sent / 1000, value(q)])); return one.heroPoints; };
   const failed = () => rowsOf(l()).filter((q) => q.error).slice(0, 1000);
+  const lines = () => ['p50', shows(l()[key()], 99) ? 'p99' : 'max'].filter((p) => l()[key()]?.[p] != null);
   figure('hero-chart', {
     name: 'TTFT of each request', zooms: true, has: () => !several() && !!l() && l().p.every > 0 && points().length > 1,
     title: () => `${term(key().toUpperCase())} of each request`, note: () => `Each dot is a request${l().p.every > 1 ? ' of a sample' : ''} at the time it was sent${l().s.failed ? '; ✕ failed requests, at the top' : ''}. Drag to zoom.`,
-    say: () => `p50 ${time(l()[key()]?.p50)}, p99 ${time(l()[key()]?.p99)}, ${count(l().s.failed)} failed.`,
+    say: () => `${lines().map((p) => `${p} ${time(l()[key()][p])}, `).join('')}${count(l().s.failed)} failed.`,
     draw(w) {
       const b = { left: TIME.left, right: w - 40, upper: 24, lower: H - 36 }, limits = limitsOfRun(l().run).filter((o) => o.metric === key()).map((o) => o.limit_ms);
       const x = timeScale(w, b.right), y = linear(0, above(most([...points().map((p) => p[1]), ...limits], 1) * 1.05), b.lower, b.upper), level = l()[key()];
-      const rule = (p) => (level?.[p] == null ? '' : `<path class="curve ${styleOf(p).dash}" d="M${b.left} ${r1(y(level[p]))}H${r1(b.right)}" data-css="stroke:${ink(styleOf(p).ink)}"/>`);
-      const ends = ['p50', 'p99'].filter((p) => level?.[p] != null).map((p) => ({ x: b.right + 5, y: y(level[p]), text: p, colour: ink(styleOf(p).ink) }));
+      const style = (p) => styleOf(p === 'max' ? 'p99' : p);
+      const rule = (p) => `<path class="curve ${style(p).dash}" d="M${b.left} ${r1(y(level[p]))}H${r1(b.right)}" data-css="stroke:${ink(style(p).ink)}"/>`;
+      const ends = lines().map((p) => ({ x: b.right + 5, y: y(level[p]), text: p, colour: ink(style(p).ink) }));
       return svg(w, H, clipTo(b, 'clip-each') + axes({ ...b, x, y, xs: x.ticks(w / 80), ys: y.ticks(6), xUnit: 's since the start of the level', yUnit: 'ms' })
-        + `<g clip-path="url(#clip-each)">${pauseMarks([l()], x, b.left, b.right, b.upper, b.lower)}${cloud(points(), x, y, ink('run0'), 3.4)}${rule('p50')}${rule('p99')}${each(failed(), (q) => failMark(x(q.sent / 1000), b.upper + 6))}</g>`
+        + `<g clip-path="url(#clip-each)">${pauseMarks([l()], x, b.left, b.right, b.upper, b.lower)}${cloud(points(), x, y, ink('run0'), 3.4)}${each(lines(), rule)}${each(failed(), (q) => failMark(x(q.sent / 1000), b.upper + 6))}</g>`
         + limitLinesAt(limits, { ...b, y }) + endLabels(ends, b.upper, b.lower, w));
     },
     table: () => ({ head: ['sent s', `${key().toUpperCase()} ms`], rows: points() }),
