@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/tacho-bench/tacho/metric"
@@ -41,10 +42,23 @@ func (p *printer) groupTable(groups []metric.Group) {
 			ofGroup(g.Dist(metric.TTFT), mean), ofGroup(g.Dist(metric.TTFT), p99), ofGroup(g.Dist(metric.TPOT), mean), ofGroup(g.Dist(metric.E2EL), mean),
 		})
 	}
-	p.table(table)
+	p.table(measuredColumns(table))
 	if more := len(groups) - shownGroups; more > 0 {
 		p.line(fmt.Sprintf("(%d more in tacho report --format json)", more))
 	}
+}
+
+// measuredColumns leaves out the columns of a table in which nothing was measured.
+func measuredColumns(table [][]string) [][]string {
+	out := make([][]string, len(table))
+	for i := range table[0] {
+		if slices.ContainsFunc(table[1:], func(line []string) bool { return line[i] != notMeasured }) {
+			for k, line := range table {
+				out[k] = append(out[k], line[i])
+			}
+		}
+	}
+	return out
 }
 
 // ofGroup formats a statistic of a group.

@@ -29,10 +29,10 @@ func TestGroupTables(t *testing.T) {
 		"Started/completed/cut short:             3 / 1 / 2\n",
 		"  turns never sent:                      4\n",
 		"---------------------By class---------------------\n",
-		"chat   5       0     200     25.00        0      10.00     20.00        n/a  n/a\n",
-		"turn  ok  failed  in tok  cached %  out tok  mean TTFT  p99 TTFT  mean TPOT  mean E2EL\n" +
-			"   1   3       1     100      0.00        0      12.50     25.00        n/a  n/a\n" +
-			"   2   2       0       0       n/a        0       7.00     14.00        n/a  n/a\n",
+		"chat   5       0     200     25.00        0      10.00  20.00\n",
+		"turn  ok  failed  in tok  cached %  out tok  mean TTFT  p99 TTFT\n" +
+			"   1   3       1     100      0.00        0      12.50  25.00\n" +
+			"   2   2       0       0       n/a        0       7.00  14.00\n",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())

@@ -182,7 +182,7 @@ func openSide(env *Env, word string) (*compare.Side, error) {
 // sideName returns the display name of a run, without its directory.
 func sideName(path string, runs []outcome.Run) string {
 	name := filepath.Base(filepath.Clean(path))
-	if len(runs) == 1 && runs[0].Label != "" {
+	if len(runs) == 1 && !strings.HasSuffix(name, "-"+runs[0].Label) && runs[0].Label != "" {
 		name += " (" + runs[0].Label + ")"
 	}
 	return name
