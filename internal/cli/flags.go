@@ -112,7 +112,11 @@ func onlyOnce(root *cobra.Command, args, translated []string) error {
 		}
 		value = cmp.Or(value, flag.NoOptDefVal)
 		if before, twice := given[flag.Value]; twice && before != value {
-			return usage(fmt.Errorf("--%s is given twice, with %s and with %s: keep one", name, before, value))
+			advice := "keep one"
+			if name == "fail-if" || name == "slo" { // values are lists of conditions
+				advice = fmt.Sprintf("write --%s '%s,%s'", name, before, value)
+			}
+			return usage(fmt.Errorf("--%s is given twice, with %s and with %s: %s", name, before, value, advice))
 		}
 		given[flag.Value] = value
 	}

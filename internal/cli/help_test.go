@@ -203,6 +203,7 @@ func TestWordsOfOtherTools(t *testing.T) {
 		"bench vllm bench startup":      `bench accepts flags only, not "startup": tacho measures servers that run; tacho sweep starts one per setting`,
 		"genai-bench":                   `unknown command "genai-bench": type tacho bench with the same flags (tacho --help lists all)`,
 		"bench --max-concurrency 8 --num-prompts 1 --max_concurrency sweep": "--max-concurrency is given twice, with 8 and with sweep: keep one",
+		"bench --fail-if ttft.p99>200ms --fail-if failures>1%":              "--fail-if is given twice, with ttft.p99>200ms and with failures>1%: write --fail-if 'ttft.p99>200ms,failures>1%'",
 		"something --model m":      `unknown command "something" (tacho --help lists all)`,
 		"bench --gsp-zipf-alpha 1": "unknown flag --gsp-zipf-alpha: use --dataset-name random with --random-num-prefixes, --random-prefix-len and --random-prefix-zipf" + all,
 		"bench --quantum 4":        "unknown flag --quantum" + all,
