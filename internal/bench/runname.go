@@ -45,9 +45,16 @@ func loadName(p *plan.Plan) string {
 		if math.IsInf(from, 1) || to == 0 {
 			return ""
 		}
-		text := strconv.FormatFloat(from, 'f', -1, 64)
+		format := func(v float64) string {
+			verb := byte('f')
+			if v > 1e9 {
+				verb = 'g'
+			}
+			return strings.ReplaceAll(strconv.FormatFloat(v, verb, -1, 64), "+", "")
+		}
+		text := format(from)
 		if to > from {
-			text += ".." + strings.TrimPrefix(strconv.FormatFloat(to, 'f', -1, 64), "+")
+			text += ".." + format(to)
 		}
 		return text + unit
 	}

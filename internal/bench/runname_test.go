@@ -17,6 +17,7 @@ func TestLoadName(t *testing.T) {
 		{"max-concurrency=32,8", "8..32conc"},
 		{"request-rate=0.5,4", "0.5..4rps"},
 		{"request-rate=4,inf", "4..Infrps"},
+		{"request-rate=1e308", "1e308rps"},
 		{"request-rate=10 max-concurrency=64", "10rps-64conc"},
 		{"max-concurrency=sweep", "sweep"},
 		{"ramp-up-strategy=linear ramp-up-start-rps=1 ramp-up-end-rps=5", "ramp"},
