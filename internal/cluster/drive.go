@@ -139,30 +139,25 @@ func (c *Coordinator) awaitReady(ctx context.Context, s *share, o *command) erro
 		return fmt.Errorf("agent %s (%s) %w: %s", s.member.Name, s.member.Host, errAgentLost, why)
 	}
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
-		now, err := c.send(ctx, s.member, o)
-		switch {
-		case err == nil && now.Free:
-			return lost("it left the run because it did not hear this coordinator")
-		case err == nil && (now.Refused != "" || now.State == stateFailed):
-			return s.member.refused(now)
-		case err == nil && now.State == stateReady:
-			return nil
-		case s.member.stopped.Load():
-			return lost("it was stopped")
-		case err != nil && c.whySilent() != "":
-			c.resetSilence()
-		case err != nil && s.member.silence() > c.Timeout:
-			return lost(fmt.Sprintf("no message for %v", c.Timeout))
-		case err == nil && o.Kind == cmdPrepare:
-			o = &command{Kind: cmdStatus, Attempt: o.Attempt, Share: o.Share}
-		}
-		pause(ctx, wait)
+		now, answered := c.sendUntilAnswered(ctx, s.member, *o)
 		switch err := ctx.Err(); {
+		case answered && now.Free:
+			return lost("it left the run because it did not hear this coordinator")
+		case answered && (now.Refused != "" || now.State == stateFailed):
+			return s.member.refused(now)
+		case answered && now.State == stateReady:
+			return nil
 		case errors.Is(err, context.DeadlineExceeded):
 			return fmt.Errorf("agent %s was not ready for the level after %v: raise --agent-wait, or check the agent's log", s.member.Name, c.Wait)
 		case err != nil:
 			return err
+		case s.member.stopped.Load():
+			return lost("it was stopped")
+		case !answered:
+			return lost(fmt.Sprintf("no message for %v", c.Timeout))
 		}
+		o = &command{Kind: cmdStatus, Attempt: o.Attempt, Share: o.Share}
+		pause(ctx, wait)
 	}
 }
 
@@ -214,12 +209,16 @@ func (c *Coordinator) startShare(ctx context.Context, l *levelRun, s *share) {
 	s.rejected.Store(answered && now.Refused != "")
 }
 
-// sendUntilHeard repeats a command until the agent answers, or is lost or stopped.
+// sendUntilAnswered repeats a command until the agent answers, or is lost or stopped. No agent is lost while none can be
+// heard.
 func (c *Coordinator) sendUntilAnswered(ctx context.Context, m *member, o command) (now status, answered bool) {
 	for ctx.Err() == nil && m.silence() < c.Timeout && !m.stopped.Load() {
 		again := o
 		if now, err := c.send(ctx, m, &again); err == nil {
 			return now, true
+		}
+		if c.whySilent() != "" {
+			c.resetSilence()
 		}
 		pause(ctx, 50*time.Millisecond)
 	}
