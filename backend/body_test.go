@@ -31,12 +31,10 @@ func sent(t *testing.T, name string, o backend.Options, r *tacho.Request) (body 
 
 func newBackend(t *testing.T, name, url string, o backend.Options) tacho.Backend {
 	t.Helper()
-	kind, err := backend.Find(name)
-	must.Do(t, err)
+	kind := must.Get(backend.Find(name))(t)
 	o.Client = must.Get(transport.New(transport.Options{BaseURL: url}))(t)
 	t.Cleanup(o.Client.Close)
-	b := must.Get(kind.New(o))(t)
-	return b
+	return must.Get(kind.New(o))(t)
 }
 
 func TestBodies(t *testing.T) {

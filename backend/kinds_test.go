@@ -18,8 +18,7 @@ import (
 
 func find(t *testing.T, name string) backend.Kind {
 	t.Helper()
-	kind := must.Get(backend.Find(name))(t)
-	return kind
+	return must.Get(backend.Find(name))(t)
 }
 
 // A response in one document contains no tokens and no end mark, and has one arrival time.

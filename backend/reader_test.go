@@ -333,9 +333,7 @@ func TestCountIsNoFirstToken(t *testing.T) {
 			r := testReader(*tc.kind)
 			for i, payload := range tc.stream {
 				payload = "data: " + payload + "\n\n"
-				if err := r.Consume([]byte(payload), []transport.Read{{End: len(payload), At: int64(i), Recv: uint32(i)}}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, r.Consume([]byte(payload), []transport.Read{{End: len(payload), At: int64(i), Recv: uint32(i)}}))
 			}
 			r.finish()
 			if rec := r.rec; int(rec.First()) != tc.first || len(rec.Events) != tc.tokens || len(rec.Opening) != tc.opening {

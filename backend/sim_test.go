@@ -161,8 +161,7 @@ func simBackend(t *testing.T, kind backend.Kind, url, fault string) tacho.Backen
 	if fault != "" {
 		header.Set("X-Sim-Fault", fault)
 	}
-	b := must.Get(kind.New(backend.Options{Client: client, Model: "m", Header: header, KeepText: true, APIKey: "sk-verysecret"}))(t)
-	return b
+	return must.Get(kind.New(backend.Options{Client: client, Model: "m", Header: header, KeepText: true, APIKey: "sk-verysecret"}))(t)
 }
 
 // checkTruth compares a record with the simulator's log.

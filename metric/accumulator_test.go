@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/stat"
 )
@@ -343,9 +344,7 @@ func TestProbe(t *testing.T) {
 		t.Error("probes where none were sent")
 	}
 	for _, r := range []*tacho.Record{success(1, 10*ms), success(1, 30*ms), failure(tacho.Reset, ms, "")} {
-		if err := a.Add(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Add(r))
 	}
 	want := &metric.Probe{Completed: 2, Failed: 1, MedianMillis: 20, P99Millis: 29.8, MaxMillis: 30}
 	if diff := cmp.Diff(want, a.Probe()); diff != "" {
@@ -432,9 +431,7 @@ func TestGapsByTokenMerge(t *testing.T) {
 			for k := range r.Events {
 				r.Events[k].Tokens = int16(n)
 			}
-			if err := a.Add(r); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, a.Add(r))
 		}
 		return a
 	}
@@ -473,9 +470,7 @@ func TestLongRunsStaySmall(t *testing.T) {
 		first := time.Duration(50e6 + 20e6*rng.Float64())
 		r := at(time.Duration(i)*3*ms, success(3, first, first+time.Duration(30e6*rng.Float64()), first+31*ms))
 		r.Session = uint64(i)
-		if err := all.Add(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, all.Add(r))
 		if i == requests/2-1 {
 			before = heap()
 		}
@@ -521,13 +516,9 @@ func TestBoundedMemory(t *testing.T) {
 		}
 		r := at(time.Duration(i)*3*ms, success(tokens, tokensAt...))
 		if i < requests/5 { // the exact accumulator is too slow for all records
-			if err := exact.Add(r); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, exact.Add(r))
 		}
-		if err := sketch.Add(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, sketch.Add(r))
 		if i == requests/5-1 {
 			compareSketch(t, exact.Summary(metric.DefaultConfig()), sketch.Summary(metric.DefaultConfig()))
 			exact = metric.Accumulator{}
@@ -581,9 +572,7 @@ func BenchmarkSummary(b *testing.B) {
 		for j := range tokensAt {
 			tokensAt[j] = time.Duration(j)*20*ms + time.Duration(i*j%977)*time.Microsecond
 		}
-		if err := a.Add(at(time.Duration(i)*10*ms, success(500, tokensAt...))); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, a.Add(at(time.Duration(i)*10*ms, success(500, tokensAt...))))
 	}
 	for b.Loop() {
 		a.Summary(metric.DefaultConfig())
@@ -593,9 +582,7 @@ func BenchmarkSummary(b *testing.B) {
 // Measured leaves the verdict to Conclude, so a level is judged once, when everything is known.
 func TestMeasuredIsNotJudged(t *testing.T) {
 	var a metric.Accumulator
-	if err := a.Add(&tacho.Record{Timeline: tacho.NewTimeline(0), Failure: &tacho.Failure{Cause: tacho.Reset}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.Add(&tacho.Record{Timeline: tacho.NewTimeline(0), Failure: &tacho.Failure{Cause: tacho.Reset}}))
 	c := metric.DefaultConfig()
 	s := a.Measured(c)
 	if s.Verdict.Severity != "" || s.Verdict.Reasons != nil || s.Figures != nil {

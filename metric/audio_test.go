@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 )
 
@@ -14,9 +15,7 @@ func TestAudioSecondsPerSecond(t *testing.T) {
 	add := func(seconds float64, end time.Duration, failure *tacho.Failure) {
 		r := tacho.Record{Timeline: tacho.NewTimeline(0), AudioS: seconds, Failure: failure}
 		r.Sent, r.End, r.Events = 0, end, tacho.Events{{At: end}}
-		if err := a.Add(&r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Add(&r))
 	}
 	add(30, time.Second, nil)
 	add(12.5, 2*time.Second, nil)

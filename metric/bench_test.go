@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 )
 
@@ -26,9 +27,7 @@ func BenchmarkAccumulator(b *testing.B) {
 				if limit == 0 && n%1000 == 0 {
 					sum = metric.Accumulator{}
 				}
-				if err := sum.Add(r); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, sum.Add(r))
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/token")
 		})

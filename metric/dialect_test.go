@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 )
 
@@ -64,21 +65,13 @@ func TestDialects(t *testing.T) {
 		if *writeDialects {
 			ask(t, d.Name, path, records)
 		}
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(path))(t)
 		var want struct {
 			Metrics map[string]map[string]float64 `json:"metrics"`
 			Totals  map[string]float64            `json:"totals"`
 		}
-		if err := json.Unmarshal(b, &want); err != nil {
-			t.Fatal(err)
-		}
-		got, err := d.Summarize(each(records), []float64{90, 99})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(b, &want))
+		got := must.Get(d.Summarize(each(records), []float64{90, 99}))(t)
 		if len(want.Metrics) != len(got.Dists) {
 			t.Errorf("%s: %d metrics, its tool has %d", d.Name, len(got.Dists), len(want.Metrics))
 		}
@@ -129,14 +122,8 @@ func ask(t *testing.T, tool, path string, records []*tacho.Record) {
 		}
 		list = append(list, q)
 	}
-	b, err := json.Marshal(list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	python, err := filepath.Abs(filepath.Join("..", ".cache", "peers", tool, "bin", "python"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(json.Marshal(list))(t)
+	python := must.Get(filepath.Abs(filepath.Join("..", ".cache", "peers", tool, "bin", "python")))(t)
 	if tool == "vllm" {
 		python = os.Getenv("VLLM")
 	}
@@ -146,10 +133,6 @@ func ask(t *testing.T, tool, path string, records []*tacho.Record) {
 	if err != nil {
 		t.Fatalf("%s: %v", tool, err)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, append(out, '\n'), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(t, os.WriteFile(path, append(out, '\n'), 0o644))
 }

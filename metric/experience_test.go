@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 )
 
@@ -12,9 +13,7 @@ func TestStallThreshold(t *testing.T) {
 	r := success(4, 10*ms, 40*ms, 110*ms, 211*ms)
 	for threshold, want := range map[float64]float64{0: 0, 1000: 0, 100: 1, 50: 2, 10: 3, 1e300: 0} {
 		sum := metric.Accumulator{Stall: threshold}
-		if err := sum.Add(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, sum.Add(r))
 		c := metric.DefaultConfig()
 		c.StallMillis = threshold
 		s := sum.Summary(c)
@@ -39,14 +38,10 @@ func TestGoodputOfSpeeds(t *testing.T) {
 		{metric.SLO{Metric: "stalls", LimitMillis: 0}, 2},
 	} {
 		config := metric.Config{Goodput: []metric.SLO{c.slo}}
-		if err := config.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, config.Validate())
 		sum := metric.Accumulator{Goodput: config.Goodput}
 		for _, last := range []time.Duration{50 * ms, 200 * ms} {
-			if err := sum.Add(success(2, 10*ms, last)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, sum.Add(success(2, 10*ms, last)))
 		}
 		s := sum.Summary(config)
 		if got := *s.Throughput.GoodPerS * s.DurationS; got != c.good {

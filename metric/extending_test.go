@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 var thinkingTime = &Metric{
@@ -31,9 +32,7 @@ func TestOneWordAddsAMetric(t *testing.T) {
 		r := tacho.Record{Timeline: tacho.NewTimeline(0), Output: 2}
 		r.Sent, r.End = 0, time.Second
 		r.Events = tacho.Events{{At: 20 * time.Millisecond, Kind: tacho.Reasoning}, {At: 20*time.Millisecond + think}}
-		if err := sum.Add(&r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, sum.Add(&r))
 	}
 	s := sum.Summary(limits)
 	if d := s.Dist(thinkingTime); d.N != 2 || d.Stats.Min != 40 || d.Stats.Max != 240 {

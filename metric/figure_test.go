@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 )
 
@@ -18,9 +19,7 @@ func TestFigures(t *testing.T) {
 		r := success(5, 30*ms, 40*ms, 60*ms, 90*ms)
 		r.Usage = cached(10, true).Usage
 		r.End = 1800_000 * ms
-		if err := sum.Add(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, sum.Add(r))
 	}
 	if err := sum.Add(success(1, 30*ms)); err != nil { // has no gap and so no stall
 		t.Fatal(err)

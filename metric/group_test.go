@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 )
 
@@ -27,9 +28,7 @@ func talkRecord(session uint64, turn int, ttft time.Duration, ok bool) *tacho.Re
 func TestGroupsAndSessions(t *testing.T) {
 	var a metric.Accumulator
 	add := func(r *tacho.Record) {
-		if err := a.Add(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Add(r))
 	}
 	for turn := range 3 { // session 1 is complete
 		add(talkRecord(1, turn, time.Duration(100-10*turn)*time.Millisecond, true))
@@ -72,9 +71,7 @@ func TestNoGroups(t *testing.T) {
 	for i := range uint64(3) {
 		r := talkRecord(i, 0, time.Millisecond, true)
 		r.Turns = 0
-		if err := a.Add(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Add(r))
 	}
 	if s := a.Summary(metric.DefaultConfig()); s.Groups != nil || s.Sessions != nil {
 		t.Errorf("%+v %+v", s.Groups, s.Sessions)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // announced returns an answer of n events from 50 ms on, 20 ms apart, with empty events at the given times in
@@ -94,9 +95,7 @@ func TestFirstTokenShare(t *testing.T) {
 				e.At += 10 * time.Second
 			}
 		}
-		if err := a.Add(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Add(r))
 	}
 	s := a.Summary(DefaultConfig())
 	if want := 40 / 50.0; s.Opening == nil || math.Abs(s.Opening.OffShare-want) > 1 || s.Opening.OffShare < 0.02 {
@@ -114,14 +113,8 @@ func TestFirstTokenOfVLLM(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]float64{"tacho": 50, "vllm": 10} {
-		d, err := DialectNamed(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sum, err := d.Summarize(iter.Seq2[*tacho.Record, error](records), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(DialectNamed(name))(t)
+		sum := must.Get(d.Summarize(iter.Seq2[*tacho.Record, error](records), nil))(t)
 		if got := sum.Dists[0].Stats.Mean; got != want {
 			t.Errorf("%s: TTFT %v ms, want %v", name, got, want)
 		}

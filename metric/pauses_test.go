@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // streamAt returns a successful stream with one token at each time. All times are in milliseconds.
@@ -84,10 +85,7 @@ func kinds(ps *ServerPauses) string {
 
 // The stops of real engines: SGLang's garbage collection, a batch of prompts in SGLang, and prompts in chunks in vLLM.
 func TestPausesOfEngines(t *testing.T) {
-	text, err := os.ReadFile("testdata/pauses.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/pauses.json"))(t)
 	var captures []struct {
 		Name     string
 		Requests []struct {
@@ -95,9 +93,7 @@ func TestPausesOfEngines(t *testing.T) {
 			At       []int // the first time and differences
 		}
 	}
-	if err := json.Unmarshal(text, &captures); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &captures))
 	want := map[string]string{
 		"pause":           "server 506 ms at 23.03 s; 1 prefills",
 		"prefill":         "2 prefills",

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 )
 
@@ -24,9 +25,7 @@ func TestSomeMarksTellNearlyTheSame(t *testing.T) {
 		r.Events = tacho.Events{{At: first, Tokens: 1}, {At: first + 400e6, Tokens: 1}, {At: first + 800e6, Tokens: 1}}
 		r.End = r.Last()
 		for _, a := range []*metric.Accumulator{all, some, halves[n%3/2]} {
-			if err := a.Add(r); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, a.Add(r))
 		}
 	}
 	halves[0].Merge(halves[1])

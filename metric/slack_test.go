@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // told returns a record with events at the given milliseconds, each with a slack in milliseconds.
@@ -74,9 +75,7 @@ func inEveryOrder(t *testing.T, records []*tacho.Record, c Config) []Summary {
 	for i := range records {
 		var one Accumulator
 		for a, r := range map[*Accumulator]*tacho.Record{&forwards: records[i], &backwards: records[len(records)-1-i], &one: records[i]} {
-			if err := a.Add(r); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, a.Add(r))
 		}
 		merged.Merge(&one)
 	}
@@ -89,9 +88,7 @@ func TestBoundsOfFailedRequest(t *testing.T) {
 	failed.Failure = &tacho.Failure{Cause: tacho.Reset}
 	var a Accumulator
 	for _, r := range []*tacho.Record{failed, told(0, []int{100, 150})} {
-		if err := a.Add(r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.Add(r))
 	}
 	if s := a.Summary(DefaultConfig()); s.ITLSlackMillis != 0 || s.Dist(ITL).Stats.Bound(99) != (Bound{50, 50}) {
 		t.Errorf("with a failed request: %v ms, %v", s.ITLSlackMillis, s.Dist(ITL).Stats.Bound(99))
@@ -172,9 +169,7 @@ func TestBoundsHoldTheTruth(t *testing.T) {
 		truth, told := lateRecords(rand.New(rand.NewPCG(seed, 1)))
 		var exact, bounded Accumulator
 		for i := range truth {
-			if err := errors.Join(exact.Add(truth[i]), bounded.Add(told[i])); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(exact.Add(truth[i]), bounded.Add(told[i])))
 		}
 		a, b := exact.Summary(config), bounded.Summary(config)
 		for _, m := range []*Metric{TTFT, TPOT, ITL, E2EL} {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 )
 
@@ -67,10 +68,7 @@ func TestSupport(t *testing.T) {
 		{"failures>0.1%", level(990, 9, nil), "", "failures needs 1000 requests, the level has 999", true},
 		{"failures>+1%", level(9, 0, nil), "", "failures needs 10 requests, the level has 9", false},
 	} {
-		conditions, err := metric.ParseConditions(c.condition)
-		if err != nil {
-			t.Fatal(err)
-		}
+		conditions := must.Get(metric.ParseConditions(c.condition))(t)
 		q := &conditions[0]
 		unusable, few, certain := q.Unusable(c.s), q.TooFew(c.s), q.Certain(c.s)
 		if !strings.HasPrefix(unusable, c.unusable) || (unusable == "") != (c.unusable == "") || !strings.Contains(few, c.few) || (few == "") != (c.few == "") || certain != c.certain {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 )
 
@@ -54,10 +55,7 @@ func TestUnsentCountsEverythingPlanned(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u := c.s.Unsent()
-			q, err := metric.ParseQuantity("unsent")
-			if err != nil {
-				t.Fatal(err)
-			}
+			q := must.Get(metric.ParseQuantity("unsent"))(t)
 			percent, known := q.Of(c.s)
 			if u.Unknown == (c.planned > 0) || !u.Unknown && u.Planned != c.planned || known == u.Unknown || math.Abs(percent-c.percent) > 0.01 {
 				t.Errorf("%+v, %v %%, want %d planned, %v %%", u, percent, c.planned, c.percent)

@@ -90,6 +90,5 @@ func collect(v any, fields map[string]bool) {
 
 func encoded(t *testing.T, v any) string {
 	t.Helper()
-	b := must.Get(json.Marshal(v))(t)
-	return string(b)
+	return string(must.Get(json.Marshal(v))(t))
 }

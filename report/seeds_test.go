@@ -32,21 +32,18 @@ var seeds = []struct {
 
 func readSeed(t testing.TB, name string) string {
 	t.Helper()
-	text := must.Get(os.ReadFile(filepath.Join("..", "testdata", "seeds", name)))(t)
-	return string(text)
+	return string(must.Get(os.ReadFile(filepath.Join("..", "testdata", "seeds", name)))(t))
 }
 
 func parse(t testing.TB, text string) *report.File {
 	t.Helper()
-	f := must.Get(report.Parse(text))(t)
-	return f
+	return must.Get(report.Parse(text))(t)
 }
 
 // number returns a value that the block must have.
 func number(t testing.TB, b *report.Block, key string) float64 {
 	t.Helper()
-	v := must.Get(b.Number(key))(t)
-	return v
+	return must.Get(b.Number(key))(t)
 }
 
 func TestSeedsPrintAgain(t *testing.T) {

@@ -30,8 +30,7 @@ func TestResume(t *testing.T) {
 	level(0, metric.Config{Client: &metric.Client{}, Interrupted: true})
 	level(1, metric.Config{})
 	must.Do(t, w.Close())
-	f, err := os.OpenFile(filepath.Join(w.Dir(), store.RecordsFile), os.O_APPEND|os.O_WRONLY, 0)
-	must.Do(t, err)
+	f := must.Get(os.OpenFile(filepath.Join(w.Dir(), store.RecordsFile), os.O_APPEND|os.O_WRONLY, 0))(t)
 	if _, err := f.WriteString(`{"stage":2,"sess`); err != nil || f.Close() != nil {
 		t.Fatal(err)
 	}

@@ -42,8 +42,7 @@ func records() []*tacho.Record {
 
 func create(t *testing.T) *store.Writer {
 	t.Helper()
-	w := must.Get(store.Create(t.TempDir(), store.Manifest{Tool: "tacho", Started: began, Label: "a b/../c", Plan: json.RawMessage(`{"x":1}`)}, bytes.Clone))(t)
-	return w
+	return must.Get(store.Create(t.TempDir(), store.Manifest{Tool: "tacho", Started: began, Label: "a b/../c", Plan: json.RawMessage(`{"x":1}`)}, bytes.Clone))(t)
 }
 
 func read(t *testing.T, dir string) (*store.Run, []*tacho.Record) {
@@ -160,8 +159,7 @@ func TestNobodyElseReadsIt(t *testing.T) {
 		t.Skip("rights are told another way")
 	}
 	w := create(t)
-	err := errors.Join(w.Level(store.Level{Config: metric.Config{}}), w.Add(records()[0]), w.Summary(1), w.Close())
-	must.Do(t, err)
+	must.Do(t, errors.Join(w.Level(store.Level{Config: metric.Config{}}), w.Add(records()[0]), w.Summary(1), w.Close()))
 	must.Do(t, filepath.WalkDir(w.Dir(), func(path string, _ fs.DirEntry, err error) error {
 		info, statErr := os.Stat(path)
 		if err := errors.Join(err, statErr); err != nil {

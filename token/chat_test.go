@@ -16,8 +16,7 @@ func TestChatTemplate(t *testing.T) {
 {% endfor %}{% if tools %}{{ tools | tojson }}{% endif %}{% if add_generation_prompt %}<assistant>{% endif %}`
 	messages := []Message{{"user", " hi "}, {"assistant", "yes"}}
 	config := func(template any) []byte {
-		b := must.Get(json.Marshal(object{"chat_template": template, "bos_token": "<s>", "eos_token": object{"content": "</s>"}}))(t)
-		return b
+		return must.Get(json.Marshal(object{"chat_template": template, "bos_token": "<s>", "eos_token": object{"content": "</s>"}}))(t)
 	}
 	for name, files := range map[string]map[string][]byte{
 		"config": {"tokenizer_config.json": config(source)},

@@ -222,8 +222,7 @@ func TestSameAsMistral(t *testing.T) {
 // tokens.
 func laterTekken(t *testing.T, path string) string {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	must.Do(t, err)
+	data := must.Get(os.ReadFile(path))(t)
 	var file map[string]any
 	must.Do(t, json.Unmarshal(data, &file))
 	config := file["config"].(map[string]any)

@@ -31,8 +31,7 @@ func makeTekken(t *testing.T, change func(config, file object)) []byte {
 	if change != nil {
 		change(config, file)
 	}
-	b := must.Get(json.Marshal(file))(t)
-	return b
+	return must.Get(json.Marshal(file))(t)
 }
 
 func TestTekken(t *testing.T) {

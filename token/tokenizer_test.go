@@ -24,15 +24,13 @@ func makeJSON(t *testing.T, model object, fields object) []byte {
 	file := object{"version": "1.0", "added_tokens": []any{}, "normalizer": nil, "pre_tokenizer": nil, "post_processor": nil, "decoder": nil}
 	maps.Copy(file, fields)
 	file["model"] = model
-	b := must.Get(json.Marshal(file))(t)
-	return b
+	return must.Get(json.Marshal(file))(t)
 }
 
 func makeTokenizer(t *testing.T, model object, fields object) *Tokenizer {
 	t.Helper()
 	d := must.Get(parse(makeJSON(t, model, fields), "tokenizer.json"))(t)
-	tok := must.Get(newTokenizer(d, "test"))(t)
-	return tok
+	return must.Get(newTokenizer(d, "test"))(t)
 }
 
 // byteVocab returns a byte-level vocabulary: every byte, and one token per merge.

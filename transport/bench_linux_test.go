@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // serveVariable makes the test binary the server of the benchmarks, so that the server's
@@ -98,30 +100,17 @@ func startServer(b *testing.B) (base string) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), serveVariable+"=1")
 	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	stdin := must.Get(cmd.StdinPipe())(b)
+	stdout := must.Get(cmd.StdoutPipe())(b)
+	must.Do(b, cmd.Start())
 	b.Cleanup(func() { stdin.Close(); cmd.Wait() })
-	addr, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		b.Fatal(err)
-	}
+	addr := must.Get(bufio.NewReader(stdout).ReadString('\n'))(b)
 	return "http://" + strings.TrimSpace(addr)
 }
 
 func cpuNanos(b *testing.B) int64 {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
@@ -220,16 +209,12 @@ func BenchmarkEvent(b *testing.B) {
 		req := ready(b, c, "GET", "/", "")
 		b.ReportAllocs()
 		var x Exchange
-		if err := c.Do(context.Background(), req, &x, discard{}, nil); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, c.Do(context.Background(), req, &x, discard{}, nil))
 	})
 	for _, decode := range []bool{false, true} {
 		b.Run(map[bool]string{false: "net-http+scanner", true: "net-http+scanner+json"}[decode], func(b *testing.B) {
 			b.ReportAllocs()
-			if err := scan(&http.Client{Transport: &http.Transport{DialContext: dial(b.N)}}, "http://mem", decode); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, scan(&http.Client{Transport: &http.Transport{DialContext: dial(b.N)}}, "http://mem", decode))
 		})
 	}
 }
@@ -309,14 +294,8 @@ func BenchmarkOpenStreams(b *testing.B) {
 }
 
 func resident(b *testing.B) int64 {
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		b.Fatal(err)
-	}
-	pages, err := strconv.ParseInt(strings.Fields(string(text))[1], 10, 64)
-	if err != nil {
-		b.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("/proc/self/statm"))(b)
+	pages := must.Get(strconv.ParseInt(strings.Fields(string(text))[1], 10, 64))(b)
 	return pages * int64(unix.Getpagesize())
 }
 

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 func TestClassify(t *testing.T) {
@@ -115,10 +116,7 @@ func TestMessagesLeaveOutOurPort(t *testing.T) {
 // look up.
 func unknownName(t *testing.T) string {
 	t.Helper()
-	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pc := must.Get(net.ListenPacket("udp", "127.0.0.1:0"))(t)
 	before := net.DefaultResolver
 	t.Cleanup(func() { net.DefaultResolver = before; pc.Close() })
 	go func() {
@@ -156,10 +154,7 @@ func unknownName(t *testing.T) string {
 // a connection, so that no listener can get it.
 func refusing(t *testing.T) string {
 	t.Helper()
-	nc, err := net.Dial("tcp", rawServer(t, func(_ net.Conn, r *bufio.Reader) { _, _ = r.ReadByte() }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := must.Get(net.Dial("tcp", rawServer(t, func(_ net.Conn, r *bufio.Reader) { _, _ = r.ReadByte() })))(t)
 	t.Cleanup(func() { nc.Close() })
 	return nc.LocalAddr().String()
 }
@@ -168,10 +163,7 @@ func refusing(t *testing.T) string {
 func TestFailuresOfSockets(t *testing.T) {
 	untrusted := tlsSite(t, nil)
 	mutual := tlsSite(t, func(s *httptest.Server) { s.TLS.ClientAuth = tls.RequireAnyClientCert })
-	trusting, err := TLSConfig(mutual.tls)
-	if err != nil {
-		t.Fatal(err)
-	}
+	trusting := must.Get(TLSConfig(mutual.tls))(t)
 	unknown, refused := unknownName(t), refusing(t)
 	for _, tt := range []struct {
 		name string

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // echo responds with the request body, in pieces.
@@ -39,35 +40,21 @@ var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 func writePEM(t *testing.T, kind string, der []byte) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), kind+".pem")
-	if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
 	return name
 }
 
 // identity creates a self-signed client certificate and returns its files.
 func identity(t *testing.T) (cert *x509.Certificate, certFile, keyFile string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err = x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key))(t)
+	keyDER := must.Get(x509.MarshalPKCS8PrivateKey(key))(t)
+	cert = must.Get(x509.ParseCertificate(der))(t)
 	return cert, writePEM(t, "CERTIFICATE", der), writePEM(t, "PRIVATE KEY", keyDER)
 }
 
@@ -164,14 +151,9 @@ func TestWaysToAServer(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := tt.start(t)
-			config, err := TLSConfig(s.tls)
-			if err != nil {
-				t.Fatal(err)
-			}
+			config := must.Get(TLSConfig(s.tls))(t)
 			c := newClient(t, Options{BaseURL: s.url, TLS: config, HTTP2: tt.http2})
-			if err := c.Warm(t.Context(), 1, 1); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Warm(t.Context(), 1, 1))
 			proto, path := tt.proto, tt.path
 			if proto == "" {
 				proto = "HTTP/1.1"
@@ -236,21 +218,14 @@ func proxy(t *testing.T, seen chan<- string) *url.URL {
 		from.Close()
 	}))
 	t.Cleanup(s.Close)
-	u, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u
+	return must.Get(url.Parse(s.URL))(t)
 }
 
 func TestProxy(t *testing.T) {
 	for _, start := range []func(*testing.T) site{plainSite, func(t *testing.T) site { return tlsSite(t, nil) }} {
 		s := start(t)
 		seen := make(chan string, 10)
-		config, err := TLSConfig(s.tls)
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := must.Get(TLSConfig(s.tls))(t)
 		c := newClient(t, Options{BaseURL: s.url, TLS: config, Proxy: http.ProxyURL(proxy(t, seen))})
 		if err := c.Warm(t.Context(), 2, 2); err != nil {
 			t.Errorf("Warm: %v", err)
@@ -269,10 +244,7 @@ func TestProxy(t *testing.T) {
 func TestHTTP(t *testing.T) {
 	s := plainSite(t)
 	c := newClient(t, Options{BaseURL: s.url})
-	resp, err := c.HTTP().Do(newRequest(t, c, "GET", "/models?all=1", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(c.HTTP().Do(newRequest(t, c, "GET", "/models?all=1", "")))(t)
 	body, _ := io.ReadAll(resp.Body)
 	resp.Body.Close()
 	if string(body) != "HTTP/1.1 /models?all=1 " {
@@ -334,9 +306,7 @@ func TestBadBaseURL(t *testing.T) {
 func TestTLSConfigErrors(t *testing.T) {
 	_, certFile, keyFile := identity(t)
 	empty := filepath.Join(t.TempDir(), "empty.pem")
-	if err := os.WriteFile(empty, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(empty, nil, 0o600))
 	for _, o := range []TLSOptions{
 		{CAFile: "missing.pem"},
 		{CAFile: empty},
@@ -350,9 +320,7 @@ func TestTLSConfigErrors(t *testing.T) {
 		}
 	}
 	endless := filepath.Join(t.TempDir(), "endless.pem")
-	if err := os.WriteFile(endless, make([]byte, 2<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(endless, make([]byte, 2<<20), 0o600))
 	for _, o := range []TLSOptions{{CAFile: endless}, {CertFile: endless, KeyFile: keyFile}, {CertFile: certFile, KeyFile: endless}} {
 		if _, err := TLSConfig(o); err == nil || !strings.Contains(err.Error(), "endless.pem is larger than 1 MiB") {
 			t.Errorf("%+v: %v", o, err)
@@ -372,10 +340,7 @@ func TestResolverForgetsTheDead(t *testing.T) {
 		return nil
 	}
 	for range 4 {
-		nc, err := r.dial(t.Context(), "tcp", "server:"+port)
-		if err != nil {
-			t.Fatal(err)
-		}
+		nc := must.Get(r.dial(t.Context(), "tcp", "server:"+port))(t)
 		nc.Close()
 	}
 	if got := r.addrs["server"]; len(got) != 1 || got[0] != good {

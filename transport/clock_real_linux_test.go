@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // The kernel begins to timestamp some time after the first request for it. A client waits
@@ -83,18 +84,12 @@ func TestRealNagleIsNotMadeWorse(t *testing.T) {
 func plainClient(t *testing.T, addr string, tries int) (least time.Duration) {
 	t.Helper()
 	for i := range tries {
-		nc, err := net.Dial("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		nc := must.Get(net.Dial("tcp", addr))(t)
 		nc.Write([]byte("GET / HTTP/1.1\r\n\r\n"))
 		p := make([]byte, 1000)
 		var head time.Time
 		for text := ""; !strings.HasSuffix(text, "0\r\n\r\n"); {
-			n, err := nc.Read(p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := must.Get(nc.Read(p))(t)
 			if text += string(p[:n]); head.IsZero() {
 				head = time.Now()
 			}
@@ -130,10 +125,7 @@ func TestRealSentUnderTLS(t *testing.T) {
 			together()
 		})
 	})
-	config, err := TLSConfig(s.tls)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(TLSConfig(s.tls))(t)
 	c := newClient(t, Options{BaseURL: s.url, TLS: config})
 	var clients sync.WaitGroup
 	for range streams {

@@ -21,6 +21,7 @@ import (
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/limit"
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/transport/socket"
 )
 
@@ -75,9 +76,7 @@ func TestBodies(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			checkOrder(t, x, sink.reads)
 			if want := max(tt.status, 200*boolInt(tt.status == 0)); x.Status != want {
 				t.Errorf("status %d, want %d", x.Status, want)
@@ -365,9 +364,7 @@ func TestTimesInABubble(t *testing.T) {
 		start := now()
 		var x Exchange
 		sink := new(collector)
-		if err := c.Do(t.Context(), ready(t, c, "GET", "/", ""), &x, sink, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Do(t.Context(), ready(t, c, "GET", "/", ""), &x, sink, nil))
 		ms := int64(time.Millisecond)
 		got := Exchange{Conn: x.Conn - start, Sent: x.Sent - start, Wrote: x.Wrote - start, Head: x.Head - start, End: x.End - start, Clock: x.Clock, Conns: x.Conns, Status: x.Status}
 		want := Exchange{Head: 100 * ms, End: 165 * ms, Clock: tacho.ReadClock, Conns: 1, Status: 200}

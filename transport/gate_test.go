@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // A gate opens once, or stays shut with an error.
@@ -77,9 +78,7 @@ func TestRequestsWaitAtTheGate(t *testing.T) {
 			defer s.Close()
 			o.BaseURL = s.URL
 			c := newClient(t, o)
-			if err := c.Warm(t.Context(), tt.warm, 0); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Warm(t.Context(), tt.warm, 0))
 			g := &gate{reached: make(chan struct{}), opens: make(chan error)}
 			req := ready(t, c, "POST", "/", strings.Repeat("x", tt.size))
 			x := Exchange{Options: tacho.CallOptions{Gate: g.Pass}}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/transport/socket"
 )
 
@@ -23,29 +24,17 @@ func keepStamping(t testing.TB) {
 // udpSocket returns a socket that can send to itself, with an option of SO_TIMESTAMPING.
 func udpSocket(t testing.TB, option int) (fd int) {
 	t.Helper()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING, option); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
+	fd = must.Get(unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0))(t)
+	must.Do(t, unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING, option))
+	must.Do(t, unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
 	return fd
 }
 
 // stamped reports whether the kernel timestamps a byte that the socket sends to itself.
 func stamped(t testing.TB, fd int) bool {
 	t.Helper()
-	self, err := unix.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Sendto(fd, []byte{0}, 0, self); err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(unix.Getsockname(fd))(t)
+	must.Do(t, unix.Sendto(fd, []byte{0}, 0, self))
 	control := make([]byte, 128)
 	_, n, _, _, err := unix.Recvmsg(fd, make([]byte, 1), control, unix.MSG_DONTWAIT)
 	return err == nil && n > 0
@@ -54,10 +43,7 @@ func stamped(t testing.TB, fd int) bool {
 // preparedConn makes the next request use a connection known to the test.
 func preparedConn(t *testing.T, c *Client) *conn {
 	t.Helper()
-	nc, err := c.dialer.dialTarget(t.Context(), hostPort(c.base))
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := must.Get(c.dialer.dialTarget(t.Context(), hostPort(c.base)))(t)
 	c.spares.want = 1
 	c.spares.put(nc)
 	return connUnder(nc)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // A collector keeps all data and reads, with the ends of reads as offsets in the whole
@@ -41,10 +43,7 @@ func (c *collector) Consume(data []byte, reads []Read) error {
 
 func newClient(t testing.TB, o Options) *Client {
 	t.Helper()
-	c, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(New(o))(t)
 	t.Cleanup(c.Close)
 	if o.Dial == nil {
 		makePatient(c)
@@ -75,21 +74,13 @@ func waitUntil(t testing.TB, what string, holds func() bool) {
 
 func newRequest(t testing.TB, c *Client, method, path, body string) *http.Request {
 	t.Helper()
-	req, err := c.NewRequest(method, path, nil, []byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return req
+	return must.Get(c.NewRequest(method, path, nil, []byte(body)))(t)
 }
 
 // ready returns an encoded request.
 func ready(t testing.TB, c *Client, method, path, body string) *Request {
 	t.Helper()
-	req, err := c.Encode(newRequest(t, c, method, path, body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return req
+	return must.Get(c.Encode(newRequest(t, c, method, path, body)))(t)
 }
 
 // mustPost posts body to /v1/x and returns the exchange and the collected response.
@@ -124,10 +115,7 @@ func checkOrder(t testing.TB, x Exchange, reads []Read) {
 // rawServer serves each connection to a loopback listener with serve.
 func rawServer(t testing.TB, serve func(net.Conn, *bufio.Reader)) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { ln.Close() })
 	go func() {
 		for {

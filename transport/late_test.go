@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // A read that waited for its bytes is not late, however long it waited. Bytes already
@@ -37,9 +38,7 @@ func TestReadIsLateIfItDidNotWait(t *testing.T) {
 						time.Sleep(busy)
 					}
 				}
-				if err := c.Do(t.Context(), ready(t, c, "GET", "/", ""), &x, sink, between); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, c.Do(t.Context(), ready(t, c, "GET", "/", ""), &x, sink, between))
 				if r := sink.reads; len(r) != 2 || r[1].Late != want || want && time.Duration(r[1].Since) < gap {
 					t.Errorf("%s, busy for %v: %+v, want the second to be late: %v", name, busy, r, want)
 				}

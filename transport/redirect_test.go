@@ -15,6 +15,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/limit"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // listenOn serves h on a given loopback address.
@@ -63,16 +64,10 @@ func TestRedirectsKeepKeysAtHome(t *testing.T) {
 				if tt.user {
 					base = strings.Replace(base, "://", "://me:sk-6@", 1)
 				}
-				config, err := TLSConfig(TLSOptions{Insecure: true})
-				if err != nil {
-					t.Fatal(err)
-				}
+				config := must.Get(TLSConfig(TLSOptions{Insecure: true}))(t)
 				c := newClient(t, Options{BaseURL: base, TLS: config})
 				for _, method := range []string{"GET", "POST"} {
-					req, err := c.NewRequest(method, "/v1/models", secrets.Clone(), []byte("{}"))
-					if err != nil {
-						t.Fatal(err)
-					}
+					req := must.Get(c.NewRequest(method, "/v1/models", secrets.Clone(), []byte("{}")))(t)
 					resp, err := c.HTTP().Do(req)
 					if err == nil {
 						resp.Body.Close()
@@ -103,19 +98,13 @@ func TestRedirectsAtHome(t *testing.T) {
 		}
 	}))
 	c := newClient(t, Options{BaseURL: s.URL})
-	req, err := c.NewRequest("GET", "/a", http.Header{"X-Api-Key": {"sk"}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := c.HTTP().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(c.NewRequest("GET", "/a", http.Header{"X-Api-Key": {"sk"}}, nil))(t)
+	resp := must.Get(c.HTTP().Do(req))(t)
 	defer resp.Body.Close()
 	if body, _ := io.ReadAll(resp.Body); string(body) != "sk" {
 		t.Errorf("body %q", body)
 	}
-	resp, err = c.HTTP().Do(newRequest(t, c, "GET", "/circle", ""))
+	resp, err := c.HTTP().Do(newRequest(t, c, "GET", "/circle", ""))
 	if err == nil {
 		_ = resp.Body.Close()
 	}

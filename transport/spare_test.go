@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/transport/socket"
 )
 
@@ -33,9 +34,7 @@ func TestSparesAreTakenAndReplaced(t *testing.T) {
 		go s.Serve(ln)
 		defer s.Close()
 		c := newClient(t, Options{BaseURL: "http://mem", Dial: ln.Dial})
-		if err := c.Warm(t.Context(), 3, 3); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Warm(t.Context(), 3, 3))
 		if got := c.dialer.dials.Load(); got != 3 {
 			t.Fatalf("%d dials, want 3", got)
 		}
@@ -109,9 +108,7 @@ func TestClosedSparesAreNotUsed(t *testing.T) {
 		}
 	})
 	c := newClient(t, Options{BaseURL: "http://" + addr})
-	if err := c.spares.keep(t.Context(), 3, 3); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.spares.keep(t.Context(), 3, 3))
 	for range 3 {
 		<-accepted
 	}

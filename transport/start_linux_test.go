@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/transport/socket"
 )
 
@@ -48,9 +49,7 @@ func TestStart(t *testing.T) {
 		x, sink, finish := started(t.Context(), t, c, tacho.CallOptions{})
 		<-asked
 		onward <- struct{}{}
-		if err := finish(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, finish())
 		if got := string(sink.data); got != "data: a\n\ndata: b\n\n" || sink.fault != "" || !x.Reused || x.Conns != 1 || x.Status != 200 {
 			t.Errorf("%q, %q, %+v", got, sink.fault, x)
 		}
@@ -104,9 +103,7 @@ func TestStartOnASpare(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			if err := c.Warm(t.Context(), 1, 1); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Warm(t.Context(), 1, 1))
 			x, sink, finish := started(t.Context(), t, c, tacho.CallOptions{})
 			if err := finish(); err != nil || string(sink.data) != "data: a\n\n" || x.Reused {
 				t.Errorf("%q, %v; %+v", sink.data, err, x)

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/transport/socket"
 )
 
@@ -27,9 +28,7 @@ func wireClient(t *testing.T, base string) *Client {
 	if errors.Is(err, ErrNoWire) {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(c.Close)
 	makePatient(c)
 	keepStamping(t)
@@ -83,9 +82,7 @@ func TestWireClockKeepsMergedWritesApart(t *testing.T) {
 				var once sync.Once
 				live := func([]byte, int64) { once.Do(func() { targets <- target }) }
 				before := time.Now().UnixNano()
-				if err := c.Do(t.Context(), ready(t, c, "POST", "/", strings.Repeat("x", 100_000)), &x, sink, live); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, c.Do(t.Context(), ready(t, c, "POST", "/", strings.Repeat("x", 100_000)), &x, sink, live))
 				if x.Clock != tacho.WireClock || !x.Left || x.Reused != (round > 0) {
 					t.Fatalf("round %d: %+v, want the wire clock", round, x)
 				}

@@ -285,8 +285,7 @@ func TestHuggingFaceAudio(t *testing.T) {
 		Text  string `parquet:"text"`
 	}
 	read := func(name string) []byte {
-		b := must.Get(os.ReadFile(filepath.Join("testdata", name)))(t)
-		return b
+		return must.Get(os.ReadFile(filepath.Join("testdata", name)))(t)
 	}
 	flac, ogg := read("tone.flac"), read("tone.ogg")
 	short := slices.Concat(read("tone.wav")[:40], []byte{0xa0, 0x0f, 0, 0}, make([]byte, 4000)) // 0.25 s

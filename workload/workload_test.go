@@ -35,8 +35,7 @@ func make1(t *testing.T, name string, o workload.Options) workload.Workload {
 	if o.Counter == nil {
 		o.Counter = &byWord{}
 	}
-	w := must.Get(k.New(t.Context(), o))(t)
-	return w
+	return must.Get(k.New(t.Context(), o))(t)
 }
 
 func requests(t *testing.T, w workload.Workload, n int) []tacho.Request {

@@ -173,8 +173,7 @@ func documents(t *testing.T) []string {
 
 func read(t *testing.T, name string) string {
 	t.Helper()
-	b := must.Get(os.ReadFile(filepath.Join(root, name)))(t)
-	return string(b)
+	return string(must.Get(os.ReadFile(filepath.Join(root, name)))(t))
 }
 
 // spans returns the code of a document: words in backticks and fenced blocks, except Go code.

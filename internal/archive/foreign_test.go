@@ -63,8 +63,7 @@ func near(got, want float64) bool { return math.Abs(got-want) <= 0.005+1e-4*math
 
 func open(t *testing.T, path string) *outcome.Run {
 	t.Helper()
-	run := must.Get(archive.Open(filepath.Join("testdata", path), nil))(t)
-	return run
+	return must.Get(archive.Open(filepath.Join("testdata", path), nil))(t)
 }
 
 func TestResults(t *testing.T) {

@@ -246,6 +246,5 @@ func lookInto(t *testing.T, where, dir string) (files int) {
 
 func directories(t *testing.T, dir string) []string {
 	t.Helper()
-	list := must.Get(filepath.Glob(filepath.Join(dir, "*")))(t)
-	return list
+	return must.Get(filepath.Glob(filepath.Join(dir, "*")))(t)
 }

@@ -23,8 +23,7 @@ const unreachable = "http://127.0.0.1:1"
 // scripts returns the parameters for the scripts of a directory.
 func scripts(t *testing.T, dir string) testscript.Params {
 	t.Helper()
-	seeds, err := filepath.Abs("../../testdata/seeds")
-	must.Do(t, err)
+	seeds := must.Get(filepath.Abs("../../testdata/seeds"))(t)
 	dir = must.Get(filepath.Abs(dir))(t)
 	return testscript.Params{
 		Dir: dir,

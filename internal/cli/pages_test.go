@@ -74,8 +74,7 @@ func TestMovingNamesFlags(t *testing.T) {
 
 func readPage(t *testing.T, name string) string {
 	t.Helper()
-	b := must.Get(os.ReadFile(filepath.Join("../../docs", name)))(t)
-	return string(b)
+	return string(must.Get(os.ReadFile(filepath.Join("../../docs", name)))(t))
 }
 
 // TestExitCodes produces each exit code of the table once. The stop script

@@ -23,6 +23,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/tacho-bench/tacho/internal/cluster"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // A lock is a NATS server with one kind of authentication.
@@ -45,7 +46,7 @@ func TestRealAccess(t *testing.T) {
 			at := startNATS(t, l.server)
 			l.right.URL, l.wrong.URL = at, at
 			identity, err := cluster.NewIdentity()
-			must(t, err)
+			must.Do(t, err)
 			p := &pool{access: l.right, identity: identity}
 			p.join(t, "agent", nil)
 			url, got := p.serve(t)
@@ -64,8 +65,7 @@ func startNATS(t *testing.T, o *server.Options) string {
 	t.Helper()
 	o.Host, o.Port, o.NoSigs, o.NoLog = "127.0.0.1", server.RANDOM_PORT, true, true
 	o.AuthTimeout, o.TLSTimeout = patient.Seconds(), patient.Seconds()
-	s, err := server.NewServer(o)
-	must(t, err)
+	s := must.Get(server.NewServer(o))(t)
 	go s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 	if !s.ReadyForConnections(patient) {
@@ -84,19 +84,16 @@ func tokenLock(*testing.T) lock {
 func keep(t *testing.T, name string, text []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	must(t, os.WriteFile(path, text, 0o600))
+	must.Do(t, os.WriteFile(path, text, 0o600))
 	return path
 }
 
 // userKey returns a new nkey and the file with its seed.
 func userKey(t *testing.T) (pair nkeys.KeyPair, public, file string) {
 	t.Helper()
-	pair, err := nkeys.CreateUser()
-	must(t, err)
-	seed, err := pair.Seed()
-	must(t, err)
-	public, err = pair.PublicKey()
-	must(t, err)
+	pair = must.Get(nkeys.CreateUser())(t)
+	seed := must.Get(pair.Seed())(t)
+	public = must.Get(pair.PublicKey())(t)
 	return pair, public, keep(t, "user.nk", seed)
 }
 
@@ -108,19 +105,15 @@ func nkeyLock(t *testing.T) lock {
 
 // credsLock is a server with users of an operator's account, as with nsc.
 func credsLock(t *testing.T) lock {
-	operator, err := nkeys.CreateOperator()
-	must(t, err)
-	operatorKey, err := operator.PublicKey()
-	must(t, err)
+	operator := must.Get(nkeys.CreateOperator())(t)
+	operatorKey := must.Get(operator.PublicKey())(t)
 	known := &server.MemAccResolver{}
 	account := newAccount(t)
 	enter := func(account nkeys.KeyPair) (key string) {
-		key, err := account.PublicKey()
-		must(t, err)
+		key = must.Get(account.PublicKey())(t)
 		claims := jwt.NewAccountClaims(key)
-		words, err := claims.Encode(operator)
-		must(t, err)
-		must(t, known.Store(key, words))
+		words := must.Get(claims.Encode(operator))(t)
+		must.Do(t, known.Store(key, words))
 		return key
 	}
 	enter(account)
@@ -137,21 +130,16 @@ func credsLock(t *testing.T) lock {
 
 func newAccount(t *testing.T) nkeys.KeyPair {
 	t.Helper()
-	account, err := nkeys.CreateAccount()
-	must(t, err)
-	return account
+	return must.Get(nkeys.CreateAccount())(t)
 }
 
 // credsOf returns the credentials file of a new user of an account.
 func credsOf(t *testing.T, account nkeys.KeyPair) string {
 	t.Helper()
 	pair, public, _ := userKey(t)
-	words, err := jwt.NewUserClaims(public).Encode(account)
-	must(t, err)
-	seed, err := pair.Seed()
-	must(t, err)
-	text, err := jwt.FormatUserConfig(words, seed)
-	must(t, err)
+	words := must.Get(jwt.NewUserClaims(public).Encode(account))(t)
+	seed := must.Get(pair.Seed())(t)
+	text := must.Get(jwt.FormatUserConfig(words, seed))(t)
 	return keep(t, "user.creds", text)
 }
 
@@ -171,23 +159,19 @@ func newAuthority(t *testing.T) *authority {
 	}
 	var der []byte
 	der, a.key = a.sign(t, template)
-	var err error
-	a.cert, err = x509.ParseCertificate(der)
-	must(t, err)
+	a.cert = must.Get(x509.ParseCertificate(der))(t)
 	a.file = keep(t, "ca.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 	return a
 }
 
 func (a *authority) sign(t *testing.T, template *x509.Certificate) ([]byte, *ecdsa.PrivateKey) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	parent, by := a.cert, a.key
 	if parent == nil {
 		parent, by = template, key
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, by)
-	must(t, err)
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, by))(t)
 	return der, key
 }
 
@@ -198,8 +182,7 @@ func (a *authority) issue(t *testing.T, name string) (cert, key string) {
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	})
-	text, err := x509.MarshalECPrivateKey(private)
-	must(t, err)
+	text := must.Get(x509.MarshalECPrivateKey(private))(t)
 	return keep(t, "cert.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), keep(t, "key.pem", pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: text}))
 }
 
@@ -207,8 +190,7 @@ func (a *authority) issue(t *testing.T, name string) (cert, key string) {
 func (a *authority) tlsOptions(t *testing.T) *server.Options {
 	t.Helper()
 	cert, key := a.issue(t, "nats")
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	must(t, err)
+	pair := must.Get(tls.LoadX509KeyPair(cert, key))(t)
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
 	return &server.Options{TLS: true, TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool, MinVersion: tls.VersionTLS12}, Authorization: "right"}

@@ -16,15 +16,14 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/tacho-bench/tacho/internal/cluster"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // embedded starts the NATS server of a coordinator.
 func embedded(t *testing.T, known func(string) bool) (*pool, *cluster.Server) {
 	t.Helper()
-	identity, err := cluster.NewIdentity()
-	must(t, err)
-	s, err := cluster.Serve(cluster.ServerOptions{Address: "127.0.0.1:0", Identity: identity, Token: token, Known: known})
-	must(t, err)
+	identity := must.Get(cluster.NewIdentity())(t)
+	s := must.Get(cluster.Serve(cluster.ServerOptions{Address: "127.0.0.1:0", Identity: identity, Token: token, Known: known}))(t)
 	t.Cleanup(s.Close)
 	return &pool{access: cluster.Access{URL: s.URL(), Token: token}, identity: identity}, s
 }
@@ -51,8 +50,7 @@ func (w *wiretap) Write(b []byte) (int, error) {
 // between listens, and forwards connections to an address.
 func (w *wiretap) between(t *testing.T, to string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -116,8 +114,7 @@ func TestRealStrangersStayOut(t *testing.T) {
 		err = cluster.RunAgent(ctx, o)
 		return key, err
 	}
-	other, err := cluster.NewIdentity()
-	must(t, err)
+	other := must.Get(cluster.NewIdentity())(t)
 	spool := t.TempDir()
 	for name, c := range map[string]struct {
 		change func(*cluster.Access)
@@ -154,8 +151,7 @@ func TestRealStrangersAreLimited(t *testing.T) {
 	address, _, _ := strings.Cut(strings.TrimPrefix(s.URL(), "tls://"), "#")
 	var open atomic.Int32
 	for range 400 {
-		c, err := net.Dial("tcp", address)
-		must(t, err)
+		c := must.Get(net.Dial("tcp", address))(t)
 		t.Cleanup(func() { _ = c.Close() })
 		open.Add(1)
 		go func() {
@@ -177,21 +173,19 @@ func TestRealAgentReadsNoOthersMessages(t *testing.T) {
 	p, _ := embedded(t, nil)
 	pair, public, _ := userKey(t)
 	address, _, _ := strings.Cut(p.access.URL, "#")
-	nc, err := nats.Connect(address, nats.Nkey(public, pair.Sign), nats.Token(token), nats.TLSHandshakeFirst(),
-		nats.Secure(&tls.Config{InsecureSkipVerify: true}), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
-	must(t, err)
+	nc := must.Get(nats.Connect(address, nats.Nkey(public, pair.Sign), nats.Token(token), nats.TLSHandshakeFirst(),
+		nats.Secure(&tls.Config{InsecureSkipVerify: true}), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})))(t)
 	defer nc.Close()
 	for _, subject := range []string{">", "tacho.agent.>", "tacho.run.>", "_INBOX.>", "$JS.API.>"} {
-		_, err := nc.SubscribeSync(subject)
-		must(t, err)
-		must(t, nc.Flush())
+		must.Get(nc.SubscribeSync(subject))(t)
+		must.Do(t, nc.Flush())
 		if err := nc.LastError(); err == nil || !strings.Contains(err.Error(), `Subscription to "`+subject) {
 			t.Errorf("it may listen at %s: %v", subject, err)
 		}
 	}
 	for _, subject := range []string{"tacho.run.r.records.0-x.UOTHER.0", "tacho.run.r.beat.UOTHER", "tacho.agent.UOTHER.id.order", "$JS.API.STREAM.DELETE.tacho-r"} {
-		must(t, nc.Publish(subject, []byte("x")))
-		must(t, nc.Flush())
+		must.Do(t, nc.Publish(subject, []byte("x")))
+		must.Do(t, nc.Flush())
 		if err := nc.LastError(); err == nil || !strings.Contains(err.Error(), `Publish to "`+subject) {
 			t.Errorf("it may publish at %s: %v", subject, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/tacho-bench/tacho/internal/cluster"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/plan"
 )
 
@@ -56,7 +57,7 @@ func TestForgedMessagesAreIgnored(t *testing.T) {
 				_ = insider.PublishMsg(&other)
 			}
 		})
-		must(t, err)
+		must.Do(t, err)
 		_, err = insider.Subscribe("tacho.run.*.beat.*", func(m *nats.Msg) {
 			var b map[string]any
 			if json.Unmarshal(m.Data, &b) != nil || m.Header.Get("Forged") != "" {
@@ -68,7 +69,7 @@ func TestForgedMessagesAreIgnored(t *testing.T) {
 			m.Header.Set("Forged", "1")
 			_ = insider.PublishMsg(&nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data}) // a copy
 		})
-		must(t, err)
+		must.Do(t, err)
 		checkComplete(t, p.execute(t.Context(), planFor(url, func(q *plan.Plan) { q.RequestRate = 20 }), p.many(t, 2)), got, 42)
 		if forged == 0 || !p.said.has("did not sign") {
 			t.Errorf("%d messages were forged; the coordinator must name that", forged)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 type nothing struct{}
@@ -50,7 +51,7 @@ func TestRecordsAreMovedToOneClock(t *testing.T) {
 	r := tacho.NewRecord(0, &tacho.Request{}, time.Second)
 	r.Slot, r.Sent, r.End = time.Second+4*time.Millisecond, time.Second+5*time.Millisecond, 2*time.Second
 	r.Events = tacho.Events{{At: 1500 * time.Millisecond}}
-	must(t, s.addRecord(r, nothing{}))
+	must.Do(t, s.addRecord(r, nothing{}))
 	if want := -3 * time.Millisecond; r.ClockMoved != want || r.Sent != time.Second+2*time.Millisecond || r.Events[0].At != 1497*time.Millisecond || r.End != 1997*time.Millisecond {
 		t.Errorf("%+v", r.Timeline)
 	}

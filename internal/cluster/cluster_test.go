@@ -24,6 +24,7 @@ import (
 	"github.com/tacho-bench/tacho/internal/cluster"
 	"github.com/tacho-bench/tacho/internal/live"
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/plan"
@@ -42,13 +43,6 @@ const (
 	// pollEvery is the time between two checks of a condition.
 	pollEvery = 5 * time.Millisecond
 )
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // eventually waits for a condition, and reports whether it held before ctx was done.
 func eventually(ctx context.Context, so func() bool) bool {
@@ -76,8 +70,7 @@ type pool struct {
 func inBubble(t *testing.T, test func(*testing.T, *pool)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		identity, err := cluster.NewIdentity()
-		must(t, err)
+		identity := must.Get(cluster.NewIdentity())(t)
 		p := &pool{network: &memnet.Network{}, access: cluster.Access{URL: "nats://127.0.0.1:4222", Token: token, Dial: startInMemory(t)}, identity: identity}
 		t.Cleanup(func() {
 			if t.Failed() {
@@ -94,10 +87,9 @@ func pass(d time.Duration) { time.Sleep(d) }
 // startInMemory starts a NATS server without sockets, and returns a dial function.
 func startInMemory(t *testing.T) func(network, address string) (net.Conn, error) {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{
+	s := must.Get(server.NewServer(&server.Options{
 		ServerName: "tacho", DontListen: true, Authorization: token, NoSigs: true, NoLog: true, MaxPayload: 8 << 20,
-	})
-	must(t, err)
+	}))(t)
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 	if !s.ReadyForConnections(patient) {
@@ -109,8 +101,7 @@ func startInMemory(t *testing.T) func(network, address string) (net.Conn, error)
 // connect returns a connection to NATS for the test itself.
 func (p *pool) connect(t *testing.T) *nats.Conn {
 	t.Helper()
-	nc, err := nats.Connect(p.access.URL, nats.Token(token), nats.SetCustomDialer(dialer(p.access.Dial)))
-	must(t, err)
+	nc := must.Get(nats.Connect(p.access.URL, nats.Token(token), nats.SetCustomDialer(dialer(p.access.Dial))))(t)
 	t.Cleanup(nc.Close)
 	return nc
 }
@@ -177,7 +168,7 @@ type requestLog struct {
 func (p *pool) serve(t *testing.T) (url string, got *requestLog) {
 	t.Helper()
 	engine, err := sim.New(sim.Options{TTFT: 5 * time.Millisecond, ITL: time.Millisecond, Model: "tiny"})
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { _ = engine.Close() })
 	got = &requestLog{bodies: map[string]string{}, kept: map[string]bool{}, held: map[string]bool{}, until: map[string]func() bool{}}
 	srv := &httptest.Server{Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -200,7 +191,7 @@ func (p *pool) serve(t *testing.T) (url string, got *requestLog) {
 	} else {
 		srv.Listener, err = new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	}
-	must(t, err)
+	must.Do(t, err)
 	srv.Start()
 	t.Cleanup(srv.Close)
 	return srv.URL, got
@@ -350,8 +341,7 @@ func (p *pool) lead(t *testing.T, n int, change func(*cluster.Options)) *cluster
 	if change != nil {
 		change(&o)
 	}
-	c, err := cluster.New(o)
-	must(t, err)
+	c := must.Get(cluster.New(o))(t)
 	t.Cleanup(func() {
 		if err := c.Close(true); err != nil {
 			t.Error(err)
@@ -444,7 +434,7 @@ func (o levelObserver) LevelEnded(l *outcome.Level) { o.each(l) }
 // checkComplete fails the test if records are missing, duplicated or unknown.
 func checkComplete(t *testing.T, out result, got *requestLog, n int) {
 	t.Helper()
-	must(t, out.err)
+	must.Do(t, out.err)
 	seen := map[string]int{}
 	for _, r := range out.records {
 		if seen[r.ID]++; seen[r.ID] > 1 || got.bodies[r.ID] == "" || !r.OK() {

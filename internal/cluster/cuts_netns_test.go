@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/archive"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // A cutCase cuts a part of a cluster off, or kills it, while agents send 15 requests/s for 40 s.
@@ -123,8 +124,7 @@ func (c *cutCase) measure(t *testing.T) *cutRun {
 
 // row checks a run and returns its row in the table.
 func (c *cutCase) row(t *testing.T, r *cutRun) string {
-	run, err := archive.Open(r.runDir(), nil)
-	must(t, err)
+	run := must.Get(archive.Open(r.runDir(), nil))(t)
 	s := run.Levels[0].Summary
 	extra, bound := 0, ""
 	for _, a := range s.Config.Agents {
@@ -178,7 +178,7 @@ func TestCuts(t *testing.T) {
 			"|---|---|---|---|---|---|---|---|\n" + strings.Join(rows, "\n") + "\n"
 		t.Logf("\n%s", table)
 		if file := os.Getenv("CUTS_TABLE"); file != "" {
-			must(t, os.WriteFile(file, []byte(table), 0o644))
+			must.Do(t, os.WriteFile(file, []byte(table), 0o644))
 		}
 	})
 	for i, c := range cutCases {

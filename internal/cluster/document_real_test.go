@@ -8,22 +8,23 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // The commands of docs/cluster.md work. The test replaces the addresses and files, and lowers
 // the load.
 func TestRealDocumentedCommands(t *testing.T) {
-	text, err := os.ReadFile("../../docs/cluster.md")
-	must(t, err)
+	text := must.Get(os.ReadFile("../../docs/cluster.md"))(t)
 	f := newField(t, here())
 	f.token = "" // the commands have their own credentials
 	f.serve()
 	creds, tokens := credsLock(t), tokenLock(t)
 	atCreds, atToken := startNATS(t, creds.server), startNATS(t, tokens.server)
 	files := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(files, "token.txt"), []byte("right\n"), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(files, "token.txt"), []byte("right\n"), 0o600))
 	for _, name := range []string{"agent.creds", "bench.creds"} {
-		must(t, os.Symlink(creds.right.Creds, filepath.Join(files, name)))
+		must.Do(t, os.Symlink(creds.right.Creds, filepath.Join(files, name)))
 	}
 	agents, benches := 0, 0
 	for _, line := range regexp.MustCompile(`(?m)^    (.*)$`).FindAllStringSubmatch(string(text), -1) {

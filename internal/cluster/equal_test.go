@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/cluster"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/plan"
 )
 
@@ -52,11 +53,11 @@ func TestManyAgentsAreOne(t *testing.T) {
 		"limited":     {func(p *plan.Plan) { p.RequestRate, p.MaxConcurrency = 200, 10 }, true},
 		"sessions": {func(p *plan.Plan) {
 			p.Backend, p.DatasetName, p.NumPrompts, p.RequestRate = "openai-chat", "conversation", 12, 100
-			must(t, p.Set("turns", "3"))
+			must.Do(t, p.Set("turns", "3"))
 		}, true},
 		"sessions of users": {func(p *plan.Plan) {
 			p.Backend, p.DatasetName, p.NumPrompts, p.MaxConcurrency = "openai-chat", "conversation", 12, 4
-			must(t, p.Set("turns", "3"))
+			must.Do(t, p.Set("turns", "3"))
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +73,7 @@ func TestManyAgentsAreOne(t *testing.T) {
 					inBubble(t, func(t *testing.T, p *pool) {
 						url, got := p.serve(t)
 						out := p.execute(t.Context(), planFor(url, c.change), p.many(t, n))
-						must(t, out.err)
+						must.Do(t, out.err)
 						if a, b := stories(want, c.scheduled), stories(out.records, c.scheduled); !slices.Equal(a, b) {
 							t.Errorf("%d records, alone %d; first that differ: %v", len(b), len(a), difference(a, b))
 						}
@@ -92,7 +93,7 @@ func (p *pool) alone(t *testing.T, change func(*plan.Plan)) (records, map[string
 	t.Helper()
 	url, got := p.serve(t)
 	out := p.execute(t.Context(), planFor(url, change), nil)
-	must(t, out.err)
+	must.Do(t, out.err)
 	return out.records, got.bodies
 }
 
@@ -136,8 +137,8 @@ func TestSessionsGoOn(t *testing.T) {
 					if closed {
 						q.RequestRate, q.MaxConcurrency = math.Inf(1), 20
 					}
-					must(t, q.Set("turns", "5"))
-					must(t, q.Set("think-time-ms", "300"))
+					must.Do(t, q.Set("turns", "5"))
+					must.Do(t, q.Set("think-time-ms", "300"))
 				}
 				want, prompts := p.alone(t, change)
 				p.join(t, "stays", nil)
@@ -146,7 +147,7 @@ func TestSessionsGoOn(t *testing.T) {
 				url, got := p.serve(t)
 				got.between(t, "r-0.1", "r-0.2", die) // it is first by name, and has the even sessions
 				out := p.execute(t.Context(), planFor(url, change), c, got.keep)
-				must(t, out.err)
+				must.Do(t, out.err)
 				if a, b := stories(want, !closed), stories(out.records, !closed); !slices.Equal(a, b) {
 					t.Errorf("%d records, alone %d; first that differ: %v", len(b), len(a), difference(a, b))
 				}
@@ -184,7 +185,7 @@ func TestSharesGoByName(t *testing.T) {
 		p.said.await(t, "1 joined")
 		p.join(t, "first", nil)
 		out := <-done
-		must(t, out.err)
+		must.Do(t, out.err)
 		var names []string
 		for _, a := range out.levels[0].Summary.Config.Agents {
 			names = append(names, a.Name)

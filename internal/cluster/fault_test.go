@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/cluster"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
@@ -38,7 +39,7 @@ func TestLostAgent(t *testing.T) {
 		url, got := p.serve(t)
 		got.between(t, "r-0", "r-30", func() { k.set(true) }) // the others see a dead agent
 		out := p.execute(t.Context(), planFor(url, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 20, 60 }), c, got.keep)
-		must(t, out.err)
+		must.Do(t, out.err)
 		seen := map[string]int{}
 		for _, r := range out.records {
 			seen[r.ID]++
@@ -75,7 +76,7 @@ func TestShareIsTakenOver(t *testing.T) {
 		url, got := p.serve(t)
 		got.between(t, "r-0", "r-30", die)
 		out := p.execute(t.Context(), planFor(url, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 20, 60 }), c, got.keep)
-		must(t, out.err)
+		must.Do(t, out.err)
 		seen := map[uint64]int{}
 		for _, r := range out.records {
 			if seen[r.Session]++; seen[r.Session] > 1 && r.OK() {
@@ -116,7 +117,7 @@ func TestTakeoverIsTriedWithAnother(t *testing.T) {
 		}
 		got.between(t, "r-2", "r-32", die) // every third is sent by the third agent
 		out := p.execute(t.Context(), planFor(address, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 20, 60 }), c, got.keep)
-		must(t, out.err)
+		must.Do(t, out.err)
 		seen := map[uint64]bool{}
 		for _, r := range out.records {
 			seen[r.Session] = true
@@ -192,8 +193,7 @@ func TestRefusalIsTold(t *testing.T) {
 // Agents that trust another coordinator are not used.
 func TestUntrustedCoordinator(t *testing.T) {
 	inBubble(t, func(t *testing.T, p *pool) {
-		other, err := cluster.NewIdentity()
-		must(t, err)
+		other := must.Get(cluster.NewIdentity())(t)
 		p.join(t, "wary", func(o *cluster.AgentOptions) { o.Trust = []string{other.Public()} })
 		url, _ := p.serve(t)
 		out := p.execute(t.Context(), planFor(url, nil), p.lead(t, 1, func(o *cluster.Options) { o.Wait = 5 * time.Second }))
@@ -218,10 +218,9 @@ func TestAgentDiesBetweenLevels(t *testing.T) {
 			k.set(true) // the others see a dead agent
 			out.levels = append(out.levels, *l)
 		}}
-		r, err := run.Open(t.Context(), twice, env)
-		must(t, err)
+		r := must.Get(run.Open(t.Context(), twice, env))(t)
 		defer r.Close()
-		must(t, r.Run(t.Context(), &seen{records: &out.records}))
+		must.Do(t, r.Run(t.Context(), &seen{records: &out.records}))
 		if len(out.levels) != 2 || len(out.records) != 2*twice.NumPrompts || len(got.duplicates) > 0 {
 			t.Fatalf("%d levels with %d records; sent twice: %v", len(out.levels), len(out.records), got.duplicates)
 		}

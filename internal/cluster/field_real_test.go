@@ -32,6 +32,7 @@ import (
 
 	"github.com/tacho-bench/tacho/internal/atomicfile"
 	"github.com/tacho-bench/tacho/internal/cli"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/sim"
 )
 
@@ -244,14 +245,13 @@ func (o *output) String() string {
 // start starts this program in a role on a machine.
 func (f *field) start(machine, role string, args ...string) *process {
 	f.t.Helper()
-	self, err := os.Executable()
-	must(f.t, err)
+	self := must.Get(os.Executable())(f.t)
 	_, prefix := f.within(machine)
 	words := append(append(prefix, self), args...)
 	p := &process{cmd: exec.Command(words[0], words[1:]...), exited: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), roleVariable+"="+role, "TACHO_NATS_TOKEN="+f.token, "XDG_CONFIG_HOME="+f.dir, "XDG_CACHE_HOME="+f.dir)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
-	must(f.t, p.cmd.Start())
+	must.Do(f.t, p.cmd.Start())
 	go func() { _ = p.cmd.Wait(); close(p.exited) }()
 	f.t.Cleanup(func() {
 		p.kill()
@@ -316,10 +316,10 @@ func freeAddress(t *testing.T, host string) string {
 	if err != nil { // the host is in another namespace, where any port is free
 		l, err = net.Listen("tcp", "127.0.0.1:0")
 	}
-	must(t, err)
+	must.Do(t, err)
 	defer func() { _ = l.Close() }()
 	_, port, err := net.SplitHostPort(l.Addr().String())
-	must(t, err)
+	must.Do(t, err)
 	return net.JoinHostPort(host, port)
 }
 
@@ -348,7 +348,7 @@ func (f *field) awaitWaiting(n int) {
 // answer lets the server answer the first n requests.
 func (f *field) answer(n int) {
 	f.t.Helper()
-	must(f.t, atomicfile.Write(f.gate(), []byte(strconv.Itoa(n))))
+	must.Do(f.t, atomicfile.Write(f.gate(), []byte(strconv.Itoa(n))))
 }
 
 // agent starts an agent on its own machine.
@@ -428,8 +428,7 @@ func (f *field) spooled() map[string]bool {
 // runDir returns the directory of the only run.
 func (f *field) runDir() string {
 	f.t.Helper()
-	dirs, err := filepath.Glob(filepath.Join(f.dir, "runs", "2*"))
-	must(f.t, err)
+	dirs := must.Get(filepath.Glob(filepath.Join(f.dir, "runs", "2*")))(f.t)
 	if len(dirs) != 1 {
 		f.t.Fatalf("runs: %v", dirs)
 	}
@@ -460,7 +459,7 @@ func readLines[T any](t *testing.T, name string) (out []T) {
 	if os.IsNotExist(err) {
 		return nil // deleted meanwhile
 	}
-	must(t, err)
+	must.Do(t, err)
 	defer func() { _ = file.Close() }()
 	for r := bufio.NewReader(file); ; {
 		line, err := r.ReadBytes('\n')
@@ -468,7 +467,7 @@ func readLines[T any](t *testing.T, name string) (out []T) {
 			return out // an incomplete line is being written
 		}
 		var v T
-		must(t, json.Unmarshal(line, &v))
+		must.Do(t, json.Unmarshal(line, &v))
 		out = append(out, v)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // A journal returns its complete entries and the last state of the level. An entry that was
@@ -13,24 +15,22 @@ import (
 func TestJournalAfterAKill(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "agents", "run.journal")
 	j := &journal{}
-	_, err := j.open(path)
-	must(t, err)
+	must.Get(j.open(path))(t)
 	state := levelState{Attempt: "0-x", Shares: []shareState{{Parts: 1}}}
-	must(t, j.add(entry{State: &state}))
-	must(t, j.add(entry{Share: 1, Body: []byte("one\n")}))
+	must.Do(t, j.add(entry{State: &state}))
+	must.Do(t, j.add(entry{Share: 1, Body: []byte("one\n")}))
 	whole := j.size
-	must(t, j.add(entry{Share: 1, Body: []byte("two\n")}))
+	must.Do(t, j.add(entry{Share: 1, Body: []byte("two\n")}))
 	for end := j.size; end >= whole; end-- {
-		must(t, os.Truncate(path, end))
+		must.Do(t, os.Truncate(path, end))
 		again := &journal{}
-		last, err := again.open(path)
-		must(t, err)
+		last := must.Get(again.open(path))(t)
 		if last.Attempt != "0-x" {
 			t.Errorf("cut at %d: the state is %v", end, last)
 		}
-		must(t, again.add(entry{Share: 2, Body: []byte("three\n")}))
+		must.Do(t, again.add(entry{Share: 2, Body: []byte("three\n")}))
 		var got []string
-		must(t, again.read(func(e entry) error {
+		must.Do(t, again.read(func(e entry) error {
 			got = append(got, string(e.Body))
 			return nil
 		}))
@@ -41,15 +41,14 @@ func TestJournalAfterAKill(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("cut at %d: %q", end, got)
 		}
-		must(t, again.close(false))
+		must.Do(t, again.close(false))
 	}
 	old := filepath.Join(filepath.Dir(path), "old.journal")
-	must(t, os.WriteFile(old, nil, 0o600))
+	must.Do(t, os.WriteFile(old, nil, 0o600))
 	long := time.Now().Add(-2 * retention)
-	must(t, os.Chtimes(old, long, long))
-	_, err = j.open(path)
-	must(t, err)
-	must(t, j.close(true))
+	must.Do(t, os.Chtimes(old, long, long))
+	must.Get(j.open(path))(t)
+	must.Do(t, j.close(true))
 	for _, name := range []string{old, path} {
 		if _, err := os.Stat(name); err == nil {
 			t.Errorf("%s was not deleted", name)

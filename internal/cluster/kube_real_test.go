@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tacho-bench/tacho/internal/cluster"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // TestRealManifestsGoOn runs the commands of the manifests as Kubernetes does. Agents
@@ -24,12 +25,10 @@ func TestRealManifestsGoOn(t *testing.T) {
 	f := newField(t, here())
 	f.serve()
 	f.answer(before)
-	identity, err := cluster.NewIdentity()
-	must(t, err)
-	seed, err := identity.Seed()
-	must(t, err)
-	must(t, os.MkdirAll(filepath.Join(f.dir, "tacho"), 0o700))
-	must(t, os.WriteFile(filepath.Join(f.dir, "tacho", "coordinator.nk"), seed, 0o600))
+	identity := must.Get(cluster.NewIdentity())(t)
+	seed := must.Get(identity.Seed())(t)
+	must.Do(t, os.MkdirAll(filepath.Join(f.dir, "tacho"), 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(f.dir, "tacho", "coordinator.nk"), seed, 0o600))
 	host, _ := f.within("coordinator")
 	at := freeAddress(t, host)
 	var agents []*process
@@ -44,7 +43,7 @@ func TestRealManifestsGoOn(t *testing.T) {
 	first := bench()
 	f.awaitKept()
 	f.awaitWaiting(requests - before)
-	must(t, first.cmd.Process.Signal(syscall.SIGTERM))
+	must.Do(t, first.cmd.Process.Signal(syscall.SIGTERM))
 	<-first.exited
 	if code := first.cmd.ProcessState.ExitCode(); code != 143 {
 		t.Errorf("it ended with %d", code)
@@ -74,8 +73,7 @@ func TestRealManifestsGoOn(t *testing.T) {
 func (f *field) commandOf(job string, identity *cluster.Identity, nats string, index int) (args []string) {
 	f.t.Helper()
 	pin := identity.Pin()
-	text, err := os.ReadFile("../../deploy/check/testdata/manifests.yaml")
-	must(f.t, err)
+	text := must.Get(os.ReadFile("../../deploy/check/testdata/manifests.yaml"))(f.t)
 	for docs := yaml.NewDecoder(bytes.NewReader(text)); ; {
 		var object struct {
 			Metadata struct{ Name string }
@@ -85,7 +83,7 @@ func (f *field) commandOf(job string, identity *cluster.Identity, nats string, i
 				}
 			}
 		}
-		must(f.t, docs.Decode(&object)) // fails if there is no such Job
+		must.Do(f.t, docs.Decode(&object)) // fails if there is no such Job
 		if object.Metadata.Name != job {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/cluster"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/plan"
 )
 
@@ -88,11 +89,11 @@ func TestOldSpoolsAreDeleted(t *testing.T) {
 		spool := t.TempDir()
 		for name, age := range map[string]time.Duration{"old": 25 * time.Hour, "young": time.Hour} {
 			dir := filepath.Join(spool, name)
-			must(t, os.MkdirAll(dir, 0o700))
+			must.Do(t, os.MkdirAll(dir, 0o700))
 			for file, text := range map[string]string{"about.json": `{"run":"gone","try":"0-x","share":0}`, "0000000000000000.jsonl": "{}\n"} {
 				path := filepath.Join(dir, file)
-				must(t, os.WriteFile(path, []byte(text), 0o600))
-				must(t, os.Chtimes(path, time.Time{}, time.Now().Add(-age)))
+				must.Do(t, os.WriteFile(path, []byte(text), 0o600))
+				must.Do(t, os.Chtimes(path, time.Time{}, time.Now().Add(-age)))
 			}
 		}
 		p.join(t, "only", func(o *cluster.AgentOptions) { o.Spool = spool })

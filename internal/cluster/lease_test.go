@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/cluster"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/plan"
 )
@@ -84,7 +85,7 @@ func TestExtraLoadIsCounted(t *testing.T) {
 		t.Run(fmt.Sprint(length, " ", seed), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, p *pool) {
 				out, got := cutting(t, p, []int{1}, 5*time.Second, length, seed)
-				must(t, out.err)
+				must.Do(t, out.err)
 				if len(out.records) != 600 {
 					t.Errorf("%d of 600 records", len(out.records))
 				}
@@ -124,7 +125,7 @@ func TestNotReceivedIsNotUnsent(t *testing.T) {
 			k.set(true)
 		})
 		out := p.execute(t.Context(), planFor(url, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 20, 600 }), c)
-		must(t, out.err)
+		must.Do(t, out.err)
 		s := out.levels[0].Summary
 		missing, lost := s.Config.NotReceived(), s.Unsent().Due
 		if missing < 35 || missing > 45 || len(out.records)+missing+lost != 600 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/cluster"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/plan"
 )
 
@@ -71,7 +72,7 @@ func TestStopWhileNATSIsAway(t *testing.T) {
 			cancel()
 		})
 		out := p.execute(ctx, planFor(url, func(q *plan.Plan) { q.RequestRate, q.NumPrompts = 30, 900 }), c)
-		must(t, c.Close(true))
+		must.Do(t, c.Close(true))
 		if took := time.Since(stopped); !errors.Is(out.err, context.Canceled) || took > 3*time.Second {
 			t.Errorf("the run ended %v after it was stopped, with %v", took, out.err)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/stat"
 )
@@ -81,7 +82,7 @@ func (w *wiring) within(machine string) (address string, prefix []string) {
 	if w.other[machine] {
 		// Processes there read another boot id.
 		other := filepath.Join(w.t.TempDir(), "boot_id")
-		must(w.t, os.WriteFile(other, []byte("another\n"), 0o644))
+		must.Do(w.t, os.WriteFile(other, []byte("another\n"), 0o644))
 		prefix = append(prefix, "unshare", "-m", "sh", "-c", `mount --bind `+other+` /proc/sys/kernel/random/boot_id && exec "$0" "$@"`)
 	}
 	if machine == "server" {
@@ -197,7 +198,7 @@ func tap(t *testing.T, space, name string) *os.File {
 		done <- made{fd, err}
 	}()
 	m := <-done
-	must(t, m.err)
+	must.Do(t, m.err)
 	f := os.NewFile(uintptr(m.fd), name)
 	t.Cleanup(func() { _ = f.Close() })
 	return f
@@ -297,7 +298,7 @@ func (f *field) agents() []metric.Agent {
 	type stage struct{ Config metric.Config }
 	all := readLines[json.RawMessage](f.t, filepath.Join(f.runDir(), "stages.jsonl"))
 	var last stage
-	must(f.t, json.Unmarshal(all[len(all)-1], &last))
+	must.Do(f.t, json.Unmarshal(all[len(all)-1], &last))
 	return last.Config.Agents
 }
 

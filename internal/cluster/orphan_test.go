@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho/internal/cluster"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/plan"
 )
 
@@ -53,7 +54,7 @@ func TestOrphansStopTheLoad(t *testing.T) {
 		}
 
 		out := p.execute(t.Context(), q, next)
-		must(t, out.err)
+		must.Do(t, out.err)
 		seen := map[string]int{}
 		for _, r := range out.records {
 			if seen[r.ID]++; seen[r.ID] > 1 || !r.OK() {

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // The key of a plan reaches the agents and the server, but no disk: not in NATS, a spool or
@@ -27,8 +29,7 @@ func TestRealSecretsReachNoDisk(t *testing.T) {
 	f.serve()
 	f.answer(before)
 	var shown, hidden atomic.Int64
-	target, err := url.Parse(f.target)
-	must(t, err)
+	target := must.Get(url.Parse(f.target))(t)
 	sim := httputil.NewSingleHostReverseProxy(target)
 	sim.ErrorLog = log.New(io.Discard, "", 0) // a killed agent disconnects
 	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -43,7 +44,7 @@ func TestRealSecretsReachNoDisk(t *testing.T) {
 	f.target = door.URL
 	agents := []*process{f.agent("agent-0"), f.agent("agent-1")}
 	key := filepath.Join(t.TempDir(), "key") // the only file with the key
-	must(t, os.WriteFile(key, []byte(secret), 0o600))
+	must.Do(t, os.WriteFile(key, []byte(secret), 0o600))
 	p := f.bench(2, "--api-key-file", key, "--header", "X-Private="+header, "--agent-timeout", "300")
 	f.awaitKept() // spools and streams have records now
 	noneHas(t, f.dir, secret, header)
@@ -70,7 +71,7 @@ func TestRealSecretsReachNoDisk(t *testing.T) {
 func noneHas(t *testing.T, dir string, words ...string) {
 	t.Helper()
 	files := 0
-	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return nil //nolint:nilerr // files come and go
 		}

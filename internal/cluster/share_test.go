@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/plan"
 )
@@ -26,9 +27,8 @@ func (s *share) sees(t *testing.T, id uint64, turn, turns int, failed bool) {
 	if failed {
 		r.Failure = &tacho.Failure{Cause: "timeout"}
 	}
-	line, err := (&spool{keepAnswers: true}).encode(nil, r)
-	must(t, err)
-	must(t, s.addLines(line, nothing{}))
+	line := must.Get((&spool{keepAnswers: true}).encode(nil, r))(t)
+	must.Do(t, s.addLines(line, nothing{}))
 }
 
 // A stopping agent accepts no share and no run, because it could not deliver the records.
@@ -60,12 +60,11 @@ func TestPast(t *testing.T) {
 	second.sees(t, 6, 1, 2, false) // by two agents, finished
 	first.sees(t, 8, 0, 3, true)
 	other.sees(t, 3, 0, 3, false)
-	text, err := json.Marshal(l.progress(0, time.Minute))
-	must(t, err)
+	text := must.Get(json.Marshal(l.progress(0, time.Minute)))(t)
 	taker := &agent{}
 	for at := 0; at < len(text); at += 10 {
 		for range 2 { // a command may arrive twice
-			must(t, taker.addProgress(&command{Share: 7, Offset: at, Progress: text[at:min(at+10, len(text))]}))
+			must.Do(t, taker.addProgress(&command{Share: 7, Offset: at, Progress: text[at:min(at+10, len(text))]}))
 		}
 	}
 	if taker.addProgress(&command{Share: 7, Offset: len(text) + 1}) == nil || taker.addProgress(&command{Share: 7, Offset: -1}) == nil {
@@ -74,8 +73,7 @@ func TestPast(t *testing.T) {
 	if other, err := taker.takeProgress(&command{Share: 8, Offset: len(text)}); err == nil {
 		t.Errorf("another share knows it, too: %v", other)
 	}
-	got, err := taker.takeProgress(&command{Share: 7, Offset: len(text)})
-	must(t, err)
+	got := must.Get(taker.takeProgress(&command{Share: 7, Offset: len(text)}))(t)
 	if !slices.Equal(got.Skip, []uint64{1, 2, 4, 6, 8}) || got.Elapsed != time.Minute {
 		t.Errorf("it leaves out %v, at %v", got.Skip, got.Elapsed)
 	}
@@ -97,18 +95,16 @@ func TestPastInPieces(t *testing.T) {
 		s.partial[uint64(i)].Finished[0].Answer.Text = strings.Repeat("x", 30_000)
 	}
 	sealer, agent := pair(t)
-	text, err := json.Marshal(l.progress(0, time.Minute))
-	must(t, err)
+	text := must.Get(json.Marshal(l.progress(0, time.Minute)))(t)
 	o := command{Kind: cmdProgress}
 	for o.Progress = range slices.Chunk(text, maxProgressBytes) {
 		if n := len(sealer.mustSeal(t, agent, o).Data); n > 1<<20 {
 			t.Errorf("an order of %d bytes", n)
 		}
-		must(t, agent.addProgress(&o))
+		must.Do(t, agent.addProgress(&o))
 		o.Offset += len(o.Progress)
 	}
-	got, err := agent.takeProgress(&o)
-	must(t, err)
+	got := must.Get(agent.takeProgress(&o))(t)
 	if len(got.Skip) != 300_040 || len(got.Partial) != 40 || o.Offset < 10*maxProgressBytes {
 		t.Errorf("%d sessions are left out, %d go on, in %d bytes", len(got.Skip), len(got.Partial), o.Offset)
 	}
@@ -137,9 +133,7 @@ func TestMessageBeforeIsMissing(t *testing.T) {
 	var all []byte
 	var ends []int
 	for i := range 3 {
-		var err error
-		all, err = (&spool{}).encode(all, record(i))
-		must(t, err)
+		all = must.Get((&spool{}).encode(all, record(i)))(t)
 		ends = append(ends, len(all))
 	}
 	var got []uint64
@@ -154,15 +148,15 @@ func TestMessageBeforeIsMissing(t *testing.T) {
 		}
 		return c.addBatch(s, &nats.Msg{Header: h, Data: all[from:to]}, &run.Drive{Sink: sink})
 	}
-	must(t, message(0, ends[0], ""))
-	must(t, message(ends[1], ends[2], ""))
-	must(t, message(ends[2], ends[2], "{}"))
+	must.Do(t, message(0, ends[0], ""))
+	must.Do(t, message(ends[1], ends[2], ""))
+	must.Do(t, message(ends[2], ends[2], "{}"))
 	if s.ended || s.received != int64(ends[0]) {
 		t.Errorf("after a gap: ended %v, %d bytes received", s.ended, s.received)
 	}
-	must(t, message(ends[0], ends[1], ""))
-	must(t, message(ends[1], ends[2], ""))
-	must(t, message(ends[2], ends[2], "{}"))
+	must.Do(t, message(ends[0], ends[1], ""))
+	must.Do(t, message(ends[1], ends[2], ""))
+	must.Do(t, message(ends[2], ends[2], "{}"))
 	if !slices.Equal(got, []uint64{0, 1, 2}) || !s.ended {
 		t.Errorf("%v, ended %v", got, s.ended)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/recordjson"
 	"github.com/tacho-bench/tacho/internal/run"
 )
@@ -24,8 +25,7 @@ func all(t *testing.T, s *spool, at int64, piece int) []byte {
 	var out bytes.Buffer
 	buffer := make([]byte, piece)
 	for {
-		n, err := s.read(at, buffer)
-		must(t, err)
+		n := must.Get(s.read(at, buffer))(t)
 		if n == 0 {
 			return out.Bytes()
 		}
@@ -36,24 +36,21 @@ func all(t *testing.T, s *spool, at int64, piece int) []byte {
 
 // Reading returns all added bytes in order, with any piece size.
 func TestSpoolGivesBackWhatItGot(t *testing.T) {
-	s, err := newSpool(t.TempDir(), spoolInfo{Run: "r", Attempt: "2-x", Share: 1}, 1<<30)
-	must(t, err)
+	s := must.Get(newSpool(t.TempDir(), spoolInfo{Run: "r", Attempt: "2-x", Share: 1}, 1<<30))(t)
 	var want bytes.Buffer
 	for i := range 500 {
-		line, err := recordjson.Encode(record(i))
-		must(t, err)
+		line := must.Get(recordjson.Encode(record(i)))(t)
 		want.Write(append(line, '\n'))
-		must(t, s.Add(record(i)))
+		must.Do(t, s.Add(record(i)))
 	}
-	must(t, s.Close())
+	must.Do(t, s.Close())
 	for _, piece := range []int{7, 4096, 1 << 20} {
 		if !bytes.Equal(all(t, s, 0, piece), want.Bytes()) {
 			t.Errorf("pieces of %d: something else came out", piece)
 		}
 	}
 	// A process that starts after a kill reads the same.
-	left, err := openSpool(s.dir)
-	must(t, err)
+	left := must.Get(openSpool(s.dir))(t)
 	if left.info != s.info || !bytes.Equal(all(t, left, 0, 4096), want.Bytes()) {
 		t.Errorf("%+v: something else is left", left.info)
 	}
@@ -61,14 +58,12 @@ func TestSpoolGivesBackWhatItGot(t *testing.T) {
 
 // A full spool keeps records in memory, reports it, and writes them when there is room.
 func TestFullSpoolLosesNothing(t *testing.T) {
-	s, err := newSpool(t.TempDir(), spoolInfo{Run: "r"}, 1000)
-	must(t, err)
+	s := must.Get(newSpool(t.TempDir(), spoolInfo{Run: "r"}, 1000))(t)
 	var want bytes.Buffer
 	for i := range 20 {
-		line, err := recordjson.Encode(record(i))
-		must(t, err)
+		line := must.Get(recordjson.Encode(record(i)))(t)
 		want.Write(append(line, '\n'))
-		must(t, s.Add(record(i)))
+		must.Do(t, s.Add(record(i)))
 	}
 	if size, _ := s.size(); s.diskErr == nil || s.final.Lost != 0 || size != int64(want.Len()) {
 		t.Fatalf("%d of %d bytes wait, %d are lost, %v", size, want.Len(), s.final.Lost, s.diskErr)
@@ -86,14 +81,12 @@ func TestFullSpoolLosesNothing(t *testing.T) {
 
 // If memory is full too, dropped records are counted.
 func TestLostRecordsAreCounted(t *testing.T) {
-	s, err := newSpool(t.TempDir(), spoolInfo{Run: "r"}, 1)
-	must(t, err)
+	s := must.Get(newSpool(t.TempDir(), spoolInfo{Run: "r"}, 1))(t)
 	s.memoryLimit = 500
 	for i := range 20 {
-		must(t, s.Add(record(i)))
+		must.Do(t, s.Add(record(i)))
 	}
-	line, err := recordjson.Encode(record(10))
-	must(t, err)
+	line := must.Get(recordjson.Encode(record(10)))(t)
 	if lost := s.final.Lost; lost < 20-500/len(line)-1 || lost >= 20 {
 		t.Errorf("%d are lost", lost)
 	}
@@ -101,23 +94,20 @@ func TestLostRecordsAreCounted(t *testing.T) {
 
 // Delivered segments are deleted, so a long run needs disk space for undelivered records only.
 func TestHandedOverFilesGo(t *testing.T) {
-	s, err := newSpool(t.TempDir(), spoolInfo{Run: "r"}, 1<<30)
-	must(t, err)
+	s := must.Get(newSpool(t.TempDir(), spoolInfo{Run: "r"}, 1<<30))(t)
 	long := record(1)
 	long.Text = string(bytes.Repeat([]byte("x"), 1<<20))
 	for range 40 {
-		must(t, s.Add(long))
+		must.Do(t, s.Add(long))
 	}
 	size, _ := s.size()
-	before, err := filepath.Glob(filepath.Join(s.dir, "*.jsonl"))
-	must(t, err)
+	before := must.Get(filepath.Glob(filepath.Join(s.dir, "*.jsonl")))(t)
 	s.confirm(size)
-	after, err := filepath.Glob(filepath.Join(s.dir, "*.jsonl"))
-	must(t, err)
+	after := must.Get(filepath.Glob(filepath.Join(s.dir, "*.jsonl")))(t)
 	if len(before) < 3 || len(after) != 1 {
 		t.Errorf("%d files, and %d when all was handed over", len(before), len(after))
 	}
-	must(t, s.remove())
+	must.Do(t, s.remove())
 	if _, err := os.Stat(s.dir); err == nil {
 		t.Error("the spool is still there")
 	}
@@ -127,8 +117,7 @@ func TestHandedOverFilesGo(t *testing.T) {
 func TestShareTakesEachRecordOnce(t *testing.T) {
 	var stream bytes.Buffer
 	for i := range 50 {
-		line, err := recordjson.Encode(record(i))
-		must(t, err)
+		line := must.Get(recordjson.Encode(record(i)))(t)
 		stream.Write(append(line, '\n'))
 	}
 	whole := stream.Bytes()
@@ -139,8 +128,8 @@ func TestShareTakesEachRecordOnce(t *testing.T) {
 		return new(Coordinator).addBatch(s, &nats.Msg{Header: nats.Header{offsetHeader: {fmt.Sprint(from)}}, Data: whole[from:to]}, &run.Drive{Sink: sink})
 	}
 	for at := 0; at < len(whole); at += 100 {
-		must(t, take(at, min(at+100, len(whole))))
-		must(t, take(max(at-333, 0), min(at+50, len(whole)))) // again, split differently
+		must.Do(t, take(at, min(at+100, len(whole))))
+		must.Do(t, take(max(at-333, 0), min(at+50, len(whole)))) // again, split differently
 	}
 	if len(got) != 50 || got[0] != 0 || got[49] != 49 {
 		t.Errorf("%d records: %v", len(got), got)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/cluster"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/recordjson"
 	"github.com/tacho-bench/tacho/plan"
 	"github.com/tacho-bench/tacho/workload"
@@ -29,7 +30,7 @@ func stopping(t *testing.T, p *pool, s *sluice, spool string, do func(got *reque
 	out = p.execute(t.Context(), planFor(url, func(q *plan.Plan) {
 		q.RequestRate, q.NumPrompts, q.RandomOutputLen = 50, 120, workload.Fixed(150)
 	}), c, got.keep)
-	must(t, out.err)
+	must.Do(t, out.err)
 	return out, got
 }
 

@@ -13,41 +13,28 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/tacho-bench/tacho/internal/atomicfile"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/run"
 )
 
 // pair returns a coordinator's sealer and the agent that it seals for.
 func pair(t testing.TB) (*sealer, *agent) {
 	t.Helper()
-	identity, err := NewIdentity()
-	must(t, err)
-	s, err := newSealer(identity)
-	must(t, err)
-	box, err := nkeys.CreateCurveKeys()
-	must(t, err)
-	public, err := box.PublicKey()
-	must(t, err)
+	identity := must.Get(NewIdentity())(t)
+	s := must.Get(newSealer(identity))(t)
+	box := must.Get(nkeys.CreateCurveKeys())(t)
+	public := must.Get(box.PublicKey())(t)
 	a := &agent{AgentOptions: AgentOptions{Allow: []string{"http://127.0.0.1:8000"}, Spool: t.TempDir(), SpoolLimit: 1 << 20, Say: func(string) {}}}
 	a.ctx, a.cancel = t.Context(), func() {}
-	a.key, err = NewIdentity()
-	must(t, err)
+	a.key = must.Get(NewIdentity())(t)
 	a.info = agentInfo{ID: "a1", Key: a.key.Public(), Nonce: "n1", SealKey: public}
 	a.unseal, a.Trust = box, []string{identity.Public()}
 	return s, a
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func (s *sealer) mustSeal(t testing.TB, a *agent, o command) *nats.Msg {
 	t.Helper()
-	m, err := s.seal(&a.info, &o)
-	must(t, err)
-	return m
+	return must.Get(s.seal(&a.info, &o))(t)
 }
 
 // taken returns an agent that works for a run.
@@ -104,8 +91,7 @@ func TestAgentRefuses(t *testing.T) {
 			return s.mustSeal(t, a, command{Kind: cmdAssign, Run: "r2", Nonce: a.info.Nonce, Seq: 2})
 		}, "works for another run"},
 		"a session that did not take it": {func(t *testing.T, s *sealer, a *agent) *nats.Msg {
-			again, err := newSealer(s.identity)
-			must(t, err)
+			again := must.Get(newSealer(s.identity))(t)
 			return again.mustSeal(t, a, command{Kind: cmdStatus, Run: "r", Seq: 9})
 		}, "works for another coordinator"},
 		"a target outside its list": {func(t *testing.T, s *sealer, a *agent) *nats.Msg {
@@ -168,8 +154,7 @@ func TestOrdersAreSealed(t *testing.T) {
 	if strings.Contains(fmt.Sprint(message.Header, string(message.Data)), "canary") {
 		t.Error("the key is in the message")
 	}
-	o, err := a.decrypt(message)
-	must(t, err)
+	o := must.Get(a.decrypt(message))(t)
 	if o.Task.APIKey != "sk-canary-12345" {
 		t.Errorf("%q came out", o.Task.APIKey)
 	}
@@ -188,9 +173,8 @@ func FuzzOrders(f *testing.F) {
 		}
 		m := s.mustSeal(t, a, command{})
 		var err error
-		m.Data, err = s.key.Seal(body, a.info.SealKey)
-		must(t, err)
-		must(t, s.identity.sign(m))
+		m.Data = must.Get(s.key.Seal(body, a.info.SealKey))(t)
+		must.Do(t, s.identity.sign(m))
 		o, err := a.decrypt(m)
 		if err != nil || o.Kind == cmdPrepare { // a plan is fuzzed by package plan
 			return
@@ -227,10 +211,10 @@ func FuzzHeard(f *testing.F) {
 			t.Errorf("%d shares of one beat", n)
 		}
 		path := filepath.Join(t.TempDir(), "journal")
-		must(t, os.WriteFile(path, body, 0o600))
+		must.Do(t, os.WriteFile(path, body, 0o600))
 		var j journal
 		_, _ = j.open(path) // an error is fine; a panic is not
-		must(t, j.close(true))
+		must.Do(t, j.close(true))
 	})
 }
 

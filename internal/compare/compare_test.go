@@ -44,8 +44,7 @@ func quantities(t *testing.T, names ...string) []metric.Quantity {
 
 func compared(t *testing.T, names string, sides ...compare.Side) *compare.Comparison {
 	t.Helper()
-	c := must.Get(compare.Compare(sides, compare.Options{Quantities: quantities(t, strings.Fields(names)...)}))(t)
-	return c
+	return must.Get(compare.Compare(sides, compare.Options{Quantities: quantities(t, strings.Fields(names)...)}))(t)
 }
 
 // summary lists every level with the runs and values of its first row.
@@ -229,8 +228,7 @@ func TestUnknownBuildsAreNamed(t *testing.T) {
 
 func conditions(t *testing.T, text string) []metric.Condition {
 	t.Helper()
-	c := must.Get(metric.ParseConditions(text))(t)
-	return c
+	return must.Get(metric.ParseConditions(text))(t)
 }
 
 // states lists the findings of a gate.

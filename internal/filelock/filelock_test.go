@@ -13,8 +13,7 @@ import (
 func TestLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	open := func() *os.File {
-		f := must.Get(os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600))(t)
-		return f
+		return must.Get(os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600))(t)
 	}
 	first, second := open(), open()
 	must.Do(t, filelock.Lock(first))

@@ -126,8 +126,7 @@ func TestBrokenDownload(t *testing.T) {
 
 	// Another process left half of the file.
 	server, hub = dataHub(t, map[string]string{"a.jsonl": content})
-	first, err := hub.stat(t.Context(), server.URL+"/datasets/org/data/resolve/"+commit+"/a.jsonl", repo)
-	must.Do(t, err)
+	first := must.Get(hub.stat(t.Context(), server.URL+"/datasets/org/data/resolve/"+commit+"/a.jsonl", repo))(t)
 	writeFile(t, filepath.Join(hub.Home, "hub", "datasets--org--data", "blobs", first.etag+".incomplete"), []byte(content[:75_000]))
 	path = must.Get(hub.Fetch(t.Context(), repo, commit, "a.jsonl", nil))(t)
 	if b, err := os.ReadFile(path); err != nil || string(b) != content {

@@ -21,8 +21,7 @@ import (
 // pair returns both ends of a connection.
 func pair(t *testing.T, n *memnet.Network) (client, server net.Conn) {
 	t.Helper()
-	l, err := n.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	must.Do(t, err)
+	l := must.Get(n.Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 	client = must.Get(n.Dial(t.Context(), "tcp", l.Addr().String()))(t)
 	server = must.Get(l.Accept())(t)
 	t.Cleanup(func() { _, _, _ = client.Close(), server.Close(), l.Close() })

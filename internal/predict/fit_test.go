@@ -34,8 +34,7 @@ func seen(t *testing.T, name string, p step.Profile, s Stage) *MeasuredLevel {
 			}
 		},
 	}
-	out := must.Get(readLevel(name, &level))(t)
-	return out
+	return must.Get(readLevel(name, &level))(t)
 }
 
 // A fit to the output of a known engine finds its costs from a start that is 50 %

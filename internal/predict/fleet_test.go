@@ -13,8 +13,7 @@ import (
 
 func fleetOf(t testing.TB, n int, policy route.Policy) *Fleet {
 	t.Helper()
-	fleet := must.Get(NewFleet(FleetPlan{Profile: benchProfile(t), Replicas: n, Policy: policy, Seed: 1}))(t)
-	return fleet
+	return must.Get(NewFleet(FleetPlan{Profile: benchProfile(t), Replicas: n, Policy: policy, Seed: 1}))(t)
 }
 
 // With every router, each request to a fleet is answered once, or cancelled at its timeout. A fleet of one
@@ -23,19 +22,13 @@ func TestFleet(t *testing.T) {
 	source := talks{sessions: 400, turns: 2, prompt: 600, answer: 40, think: 100 * time.Millisecond}
 	of := FleetPlan{Profile: benchProfile(t), Seed: 1}
 	for _, timeout := range []time.Duration{0, 250 * time.Millisecond} {
-		single, err := step.NewServer(of.Profile, of.Seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		single := must.Get(step.NewServer(of.Profile, of.Seed))(t)
 		stage := Stage{Arrivals: every(50 * time.Millisecond), Source: source, BlockTokens: 16, Timeout: timeout, Server: single}
 		alone := records(t, stage)
 		for _, router := range route.Policies {
 			for _, n := range []int{1, 4} {
 				of.Replicas, of.Policy = n, router
-				fleet, err := NewFleet(of)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fleet := must.Get(NewFleet(of))(t)
 				stage.Server, stage.ByPrefix = fleet, router.ByPrefix
 				stage.SampleEvery, stage.Sample = 30*time.Millisecond, func(time.Duration) time.Duration { fleet.Stats(); return 30 * time.Millisecond }
 				got := records(t, stage)

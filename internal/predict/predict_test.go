@@ -55,8 +55,7 @@ func asap(yield func(uint64, time.Duration) bool) {
 
 func server(t *testing.T) Server {
 	t.Helper()
-	s := must.Get(step.NewServer(profile(t), 1))(t)
-	return s
+	return must.Get(step.NewServer(profile(t), 1))(t)
 }
 
 type counter int

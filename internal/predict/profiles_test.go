@@ -19,8 +19,7 @@ func h100(t *testing.T) (levels []*MeasuredLevel) {
 	defer f.Close()
 	r := csv.NewReader(f)
 	r.Comment = '#'
-	rows, err := r.ReadAll()
-	must.Do(t, err)
+	rows := must.Get(r.ReadAll())(t)
 	for _, row := range rows[1:] {
 		var x [4]float64
 		for i := range x {

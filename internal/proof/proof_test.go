@@ -198,8 +198,7 @@ func serveInMemory(t *testing.T, o sim.Options, listen func(net.Listener) net.Li
 func inMemory(t *testing.T, o sim.Options, listen func(net.Listener) net.Listener, l Load) *Seen {
 	t.Helper()
 	network, url := serveInMemory(t, o, listen)
-	seen := must.Get(measureOver(t.Context(), network.Dial, url, l))(t)
-	return seen
+	return must.Get(measureOver(t.Context(), network.Dial, url, l))(t)
 }
 
 const lie = 5 * ms

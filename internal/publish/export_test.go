@@ -25,8 +25,7 @@ func TestExport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := Settings{Endpoint: "http://c", Getenv: lookup(vars)}
-			to, err := s.Collector()
-			must.Do(t, err)
+			to := must.Get(s.Collector())(t)
 			var sent metrics.MetricsData
 			to.Now = time.Now
 			to.Connect(answers(func(r *http.Request) (int, string) {

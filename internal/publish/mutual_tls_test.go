@@ -35,8 +35,7 @@ func newAuthority(t *testing.T) *authority {
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	_, a.key, _ = ed25519.GenerateKey(nil) // never fails
-	der, err := x509.CreateCertificate(nil, template, template, a.key.Public(), a.key)
-	must.Do(t, err)
+	der := must.Get(x509.CreateCertificate(nil, template, template, a.key.Public(), a.key))(t)
 	a.cert = must.Get(x509.ParseCertificate(der))(t)
 	writePEM(t, a.file, "CERTIFICATE", der)
 	return a

@@ -98,8 +98,7 @@ func sampleAll(t *testing.T, cases []refCase) (samples map[string][]drawn, faile
 	for _, c := range cases {
 		list = append(list, asked{c.name, c.words, c.folders})
 	}
-	text, err := json.Marshal(list)
-	must.Do(t, err)
+	text := must.Get(json.Marshal(list))(t)
 	in, out := filepath.Join(t.TempDir(), "in.json"), filepath.Join(t.TempDir(), "out.json")
 	must.Do(t, os.WriteFile(in, text, 0o644))
 	runPython(t, "sample", in, out)

@@ -25,8 +25,7 @@ func unstarted(t *testing.T, h http.Handler) *httptest.Server {
 // listener listens at an address of the in-memory network.
 func listener(t *testing.T, host string) net.Listener {
 	t.Helper()
-	l := must.Get(network.Listen(t.Context(), "tcp", host+":0"))(t)
-	return l
+	return must.Get(network.Listen(t.Context(), "tcp", host+":0"))(t)
 }
 
 // listen starts a server on the in-memory network.

@@ -8,21 +8,17 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // declared returns the source text of the value of each constant of constants.go, and
 // reports constants without a comment of their own.
 func declared(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("constants.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("constants.go"))(t)
 	files := token.NewFileSet()
-	file, err := parser.ParseFile(files, "constants.go", text, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(parser.ParseFile(files, "constants.go", text, parser.ParseComments))(t)
 	values := map[string]string{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		group, ok := n.(*ast.GenDecl)
@@ -50,10 +46,7 @@ func declared(t *testing.T) map[string]string {
 // constants.go.
 func TestConstantsAreDocumented(t *testing.T) {
 	values := declared(t)
-	page, err := os.ReadFile("../../docs/find-method.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../docs/find-method.md"))(t)
 	rows := regexp.MustCompile("(?m)^\\| `(\\w+)` = `([^`]+)` \\|").FindAllStringSubmatch(string(page), -1)
 	const fewest = 8 // if there are fewer rows, the notation changed
 	if len(rows) < fewest {

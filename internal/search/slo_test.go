@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 )
 
@@ -64,10 +65,7 @@ func TestFailedRequestsAreInfinitelySlow(t *testing.T) {
 		{"error<1%", 1, true},
 		{"tpot:mean<40ms", 0, false},
 	} {
-		goals, err := ParseSLO(c.slo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		goals := must.Get(ParseSLO(c.slo))(t)
 		n, miss := 0, true
 		goals[0].values(bad, func(v float64) { n++; miss = miss && goals[0].misses(v) })
 		if n != c.values || c.miss && !miss {

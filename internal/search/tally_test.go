@@ -6,14 +6,12 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // A tally judges the goals of a level. Failed requests are slower than all others.
 func TestTally(t *testing.T) {
-	goals, err := ParseSLO("ttft:p90<100ms,error<20%")
-	if err != nil {
-		t.Fatal(err)
-	}
+	goals := must.Get(ParseSLO("ttft:p90<100ms,error<20%"))(t)
 	tally := func(slow, broken int) *Tally {
 		out := NewTally(goals)
 		for i := range 100 {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // request returns a record with a time to first token.
@@ -81,10 +82,7 @@ func TestProbesAreJudgedSoonAndRightly(t *testing.T) {
 // Overload is seen before any request is too slow. If a server keeps up, it is not called
 // overloaded.
 func TestOverrunIsNoticed(t *testing.T) {
-	goals, err := ParseSLO("ttft:p99<60s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	goals := must.Get(ParseSLO("ttft:p99<60s"))(t)
 	for _, c := range []struct {
 		served float64 // requests per second, of 10 arriving
 		want   bool
@@ -136,10 +134,7 @@ func feed(w *Watch, p Probe, limit float64) {
 // A server that serves a third of the requests is overloaded, also if the probe is judged
 // when all requests were served and no latency is a goal. A server that fills is not.
 func TestOverloadIsSeenAfterTheLastAnswer(t *testing.T) {
-	goals, err := ParseSLO("error<5%")
-	if err != nil {
-		t.Fatal(err)
-	}
+	goals := must.Get(ParseSLO("error<5%"))(t)
 	const load, sent = 90, 360
 	for name, c := range map[string]struct {
 		end  func(due time.Duration, i int) time.Duration

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/predict"
 	"github.com/tacho-bench/tacho/internal/route"
 	"github.com/tacho-bench/tacho/metric"
@@ -52,9 +53,7 @@ func pauseRun(t *testing.T, engine string, p step.Pauses, rate, seconds float64,
 	t.Helper()
 	c := Case{Servers: pausing(engine, p), Input: "lognormal(600,0.8)[16,8000]", Output: "lognormal(150,0.6)[4,1500]"}
 	sum := &sums{}
-	if err := c.run(rate, int(rate*seconds), seed, sum); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.run(rate, int(rate*seconds), seed, sum))
 	config := metric.DefaultConfig()
 	config.RequestRate = rate
 	s := sum.Summary(config)

@@ -44,8 +44,7 @@ func keep(t testing.TB, folder string, k kept) string {
 		Tool: "tacho", Version: "v1", Started: began.Add(time.Duration(len(list)) * time.Minute), Label: k.label, Args: []string{"bench"},
 		Plan: json.RawMessage(`{"label":` + quoted(k.label) + `,"sim":` + quoted(k.sim) + `}`), Target: store.Target{Backend: "vllm", Model: k.model, Dataset: "random"}, Varies: "request-rate",
 	}
-	w, err := store.Create(folder, m, func(doc []byte) []byte { return doc })
-	check(t, err)
+	w := must.Get(store.Create(folder, m, func(doc []byte) []byte { return doc }))(t)
 	for stage := range max(k.levels, 1) {
 		c := metric.DefaultConfig()
 		c.RequestRate = cmp.Or(k.rate, 10) * float64(stage+1)
@@ -53,33 +52,27 @@ func keep(t testing.TB, folder string, k kept) string {
 			Index: stage, Name: fmt.Sprintf("--request-rate %g", c.RequestRate), Value: fmt.Sprint(c.RequestRate), Rate: c.RequestRate, Epoch: m.Started,
 			Coordinates: outcome.Coordinates{{Name: "request-rate", Value: fmt.Sprint(c.RequestRate)}},
 		}, Config: c}
-		check(t, w.Level(l))
+		must.Do(t, w.Level(l))
 		for i := range 120 {
 			r := request(stage, i, c.RequestRate, k.slow)
 			if k.failing > 0 && stage >= k.failing-1 && i%3 > 0 {
 				r.Events, r.Output, r.Failure = nil, 0, &tacho.Failure{Cause: tacho.Status, Status: 503}
 			}
-			check(t, w.Add(r))
+			must.Do(t, w.Add(r))
 		}
 		if !k.cut {
-			check(t, w.End(l))
+			must.Do(t, w.End(l))
 		}
 	}
 	if !k.cut {
-		run, err := archive.Open(w.Dir(), nil)
-		check(t, err)
-		check(t, w.Summary(map[string]any{"schema": 1, "runs": []outcome.Run{*run}}))
+		run := must.Get(archive.Open(w.Dir(), nil))(t)
+		must.Do(t, w.Summary(map[string]any{"schema": 1, "runs": []outcome.Run{*run}}))
 	}
-	check(t, w.Close())
+	must.Do(t, w.Close())
 	return w.Dir()
 }
 
 func quoted(s string) string { b, _ := json.Marshal(s); return string(b) }
-
-func check(t testing.TB, err error) {
-	t.Helper()
-	must.Do(t, err)
-}
 
 func request(stage, i int, rate float64, slow time.Duration) *tacho.Record {
 	r := &tacho.Record{Stage: stage, Session: uint64(i), Timeline: tacho.NewTimeline(time.Duration(float64(i) / rate * 1e9)), Asked: 8, Input: 100}
@@ -115,12 +108,11 @@ func snapshot(seconds int, text string) live.Snapshot {
 // that the run counts as running during the whole test.
 func runs(t testing.TB, dir string, s live.Snapshot) {
 	t.Helper()
-	b, err := json.Marshal(s)
-	check(t, err)
+	b := must.Get(json.Marshal(s))(t)
 	path := filepath.Join(dir, store.LiveFile)
-	check(t, os.WriteFile(path, b, 0o600))
+	must.Do(t, os.WriteFile(path, b, 0o600))
 	ahead := time.Now().Add(time.Hour)
-	check(t, os.Chtimes(path, ahead, ahead))
+	must.Do(t, os.Chtimes(path, ahead, ahead))
 }
 
 // token is the access token of all servers in tests.
@@ -133,8 +125,7 @@ func serve(t testing.TB, o ui.Options) *httptest.Server {
 	if o.Host == nil {
 		o.Host = ui.Loopback
 	}
-	s, err := ui.New(o)
-	check(t, err)
+	s := must.Get(ui.New(o))(t)
 	server := httptest.NewServer(s)
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	return server

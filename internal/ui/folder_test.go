@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/ui"
 	"github.com/tacho-bench/tacho/store"
 )
@@ -19,8 +20,8 @@ func TestNoPlainFiles(t *testing.T) {
 	folder := t.TempDir()
 	dir, later := keep(t, folder, kept{label: "a"}), keep(t, folder, kept{label: "later"})
 	outside := filepath.Join(t.TempDir(), "page.html")
-	check(t, os.WriteFile(outside, []byte("secret"), 0o600))
-	check(t, os.Symlink(outside, filepath.Join(dir, store.PageFile)))
+	must.Do(t, os.WriteFile(outside, []byte("secret"), 0o600))
+	must.Do(t, os.Symlink(outside, filepath.Join(dir, store.PageFile)))
 	server := serve(t, ui.Options{Dir: folder})
 	all := items(t, server)
 	it, second := all[filepath.Base(dir)], all[filepath.Base(later)]
@@ -28,7 +29,7 @@ func TestNoPlainFiles(t *testing.T) {
 		t.Errorf("a link is accepted as a file: %q", it.Problem)
 	}
 	for _, name := range []string{store.PageFile, store.NotesFile} {
-		check(t, os.Symlink(outside, filepath.Join(later, name)))
+		must.Do(t, os.Symlink(outside, filepath.Join(later, name)))
 	}
 	for _, id := range []string{it.ID, second.ID} {
 		if status, body := ask(t, server, "GET", "/page?run="+id, "", nil); status == http.StatusOK || strings.Contains(body, "secret") {
@@ -51,8 +52,8 @@ func TestLiveStateIsNoLink(t *testing.T) {
 	second := keep(t, folder, kept{label: "b", cut: true})
 	synctest.Test(t, func(t *testing.T) {
 		runs(t, filepath.Dir(outside), snapshot(3, "secret"))
-		check(t, os.Rename(filepath.Join(filepath.Dir(outside), store.LiveFile), outside))
-		check(t, os.Symlink(outside, filepath.Join(first, store.LiveFile)))
+		must.Do(t, os.Rename(filepath.Join(filepath.Dir(outside), store.LiveFile), outside))
+		must.Do(t, os.Symlink(outside, filepath.Join(first, store.LiveFile)))
 		runs(t, second, snapshot(4, "fine"))
 		lines := watch(t, ui.Options{Dir: folder, Host: ui.Loopback})
 		var said strings.Builder
@@ -62,8 +63,8 @@ func TestLiveStateIsNoLink(t *testing.T) {
 				break
 			}
 		}
-		check(t, os.Remove(filepath.Join(second, store.LiveFile))) // replace the state of a running run, too
-		check(t, os.Symlink(outside, filepath.Join(second, store.LiveFile)))
+		must.Do(t, os.Remove(filepath.Join(second, store.LiveFile))) // replace the state of a running run, too
+		must.Do(t, os.Symlink(outside, filepath.Join(second, store.LiveFile)))
 		for lines.Scan() {
 			said.WriteString(lines.Text() + "\n")
 			if strings.HasPrefix(lines.Text(), "data: [") && !strings.Contains(lines.Text(), `"state":"running"`) {
@@ -82,8 +83,8 @@ func TestFolderThroughLink(t *testing.T) {
 	dir := keep(t, folder, kept{label: "a"})
 	other := keep(t, elsewhere, kept{label: "b"})
 	link := filepath.Join(place, "link")
-	check(t, os.Symlink(folder, link))
-	check(t, os.Symlink(other, filepath.Join(folder, "link")))
+	must.Do(t, os.Symlink(folder, link))
+	must.Do(t, os.Symlink(other, filepath.Join(folder, "link")))
 	server := serve(t, ui.Options{Dir: link})
 	all := items(t, server)
 	it, ok := all[filepath.Base(dir)]
@@ -139,14 +140,13 @@ func TestNotesAndDelete(t *testing.T) {
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
 		t.Error("the run still exists:", err)
 	}
-	b, err := os.ReadFile(filepath.Join(folder, ".tacho-deleted"))
-	check(t, err)
+	b := must.Get(os.ReadFile(filepath.Join(folder, ".tacho-deleted")))(t)
 	var gone struct {
 		From, Run string
 		Requests  int
 		Notes     ui.Notes
 	}
-	check(t, json.Unmarshal(b, &gone))
+	must.Do(t, json.Unmarshal(b, &gone))
 	if gone.From != "127.0.0.1" || gone.Run != filepath.Base(dir) || gone.Requests != 120 || len(gone.Notes.Log) != 2 {
 		t.Errorf("the deletion is logged as %s", b)
 	}
@@ -156,7 +156,7 @@ func TestNotesAndDelete(t *testing.T) {
 func TestDeleteNeedsLog(t *testing.T) {
 	folder, outside := t.TempDir(), filepath.Join(t.TempDir(), "outside")
 	dir := keep(t, folder, kept{label: "a"})
-	check(t, os.Symlink(outside, filepath.Join(folder, ".tacho-deleted")))
+	must.Do(t, os.Symlink(outside, filepath.Join(folder, ".tacho-deleted")))
 	server := serve(t, ui.Options{Dir: folder})
 	if status, body := ask(t, server, "POST", "/api/delete", `{"run":"`+items(t, server)[filepath.Base(dir)].ID+`"}`, nil); status != http.StatusInternalServerError {
 		t.Errorf("%d %s", status, body)

@@ -13,17 +13,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/ui"
 )
 
 // cookieOf opens the printed address like a browser, and returns the cookie.
 func cookieOf(t testing.TB, server *httptest.Server) *http.Cookie {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/?token="+url.QueryEscape(token), nil)
-	check(t, err)
-	answer, err := http.DefaultTransport.RoundTrip(r)
-	check(t, err)
-	check(t, answer.Body.Close())
+	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/?token="+url.QueryEscape(token), nil))(t)
+	answer := must.Get(http.DefaultTransport.RoundTrip(r))(t)
+	must.Do(t, answer.Body.Close())
 	cookies := answer.Cookies()
 	if answer.StatusCode != http.StatusOK || len(cookies) != 1 {
 		t.Fatalf("%s, cookies %v", answer.Status, cookies)
@@ -35,22 +34,19 @@ func cookieOf(t testing.TB, server *httptest.Server) *http.Cookie {
 // receives no page, no run, and nothing that helps to get access.
 func TestUserWithoutToken(t *testing.T) {
 	folder := t.TempDir()
-	check(t, os.Chmod(folder, 0o700))
+	must.Do(t, os.Chmod(folder, 0o700))
 	dir := keep(t, folder, kept{label: "secret-label"})
 	server := serve(t, ui.Options{Dir: folder})
 	id := items(t, server)[filepath.Base(dir)].ID
-	jar, err := cookiejar.New(nil)
-	check(t, err)
+	jar := must.Get(cookiejar.New(nil))(t)
 	client := &http.Client{Jar: jar}
 	attack := func(method, path, body string, header map[string]string) {
 		t.Helper()
-		r, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader(body))
-		check(t, err)
+		r := must.Get(http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader(body)))(t)
 		for name, value := range header {
 			r.Header.Set(name, value)
 		}
-		answer, err := client.Do(r)
-		check(t, err)
+		answer := must.Get(client.Do(r))(t)
 		defer func() { _ = answer.Body.Close() }()
 		text := make([]byte, 1<<20)
 		n, _ := answer.Body.Read(text)
@@ -129,7 +125,7 @@ func TestForeignRequestsAreRejected(t *testing.T) {
 	folder := t.TempDir()
 	dir := keep(t, folder, kept{label: "a"})
 	secret := filepath.Join(filepath.Dir(folder), "outside.txt")
-	check(t, os.WriteFile(secret, []byte("secret"), 0o600))
+	must.Do(t, os.WriteFile(secret, []byte("secret"), 0o600))
 	server := serve(t, ui.Options{Dir: folder})
 	id, cookie := items(t, server)[filepath.Base(dir)].ID, cookieOf(t, server)
 	change := `{"run":"` + id + `","note":"x"}`
@@ -206,12 +202,10 @@ func TestRefusedClientIsDisconnected(t *testing.T) {
 		"POST /api/notes HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\n",
 		"POST /api/notes HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n",
 	} {
-		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
-		check(t, err)
-		_, err = c.Write([]byte(request))
-		check(t, err)
+		c := must.Get(new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String()))(t)
+		must.Get(c.Write([]byte(request)))(t)
 		answer, err := io.ReadAll(c) // until the server closes the connection
-		check(t, c.Close())
+		must.Do(t, c.Close())
 		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 4") {
 			t.Errorf("%q: %q, %v", request, answer, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tacho-bench/tacho/internal/bounded"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/ui"
 	"github.com/tacho-bench/tacho/store"
 )
@@ -22,7 +23,7 @@ func TestNotesAreBounded(t *testing.T) {
 	for i := range 500_000 { // a quadratic search takes ten minutes
 		fmt.Fprintf(&tags, `"t%d",`, i)
 	}
-	check(t, os.WriteFile(filepath.Join(dir, store.NotesFile), fmt.Appendf(nil, `{"note":"n","tags":[%s"last"]}`, tags.Bytes()), 0o600))
+	must.Do(t, os.WriteFile(filepath.Join(dir, store.NotesFile), fmt.Appendf(nil, `{"note":"n","tags":[%s"last"]}`, tags.Bytes()), 0o600))
 	server := serve(t, ui.Options{Dir: folder})
 	bounded.Run(t, 2<<30, func() {
 		notes := items(t, server)[filepath.Base(dir)].Notes

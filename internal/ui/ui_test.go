@@ -17,6 +17,7 @@ import (
 
 	"github.com/tacho-bench/tacho/internal/archive"
 	"github.com/tacho-bench/tacho/internal/memnet"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/ui"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
@@ -28,18 +29,16 @@ import (
 // has the token, unless the header says otherwise.
 func ask(t testing.TB, server *httptest.Server, method, path, body string, header map[string]string) (int, string) {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader(body))
-	check(t, err)
+	r := must.Get(http.NewRequestWithContext(t.Context(), method, server.URL+path, strings.NewReader(body)))(t)
 	r.Header.Set("Authorization", "Bearer "+token)
 	for name, value := range header {
 		r.Header.Set(name, value)
 	}
 	r.Host = header["Host"]
 	answer, err := http.DefaultTransport.RoundTrip(r) // without following redirects
-	check(t, err)
+	must.Do(t, err)
 	defer func() { _ = answer.Body.Close() }()
-	b, err := io.ReadAll(answer.Body)
-	check(t, err)
+	b := must.Get(io.ReadAll(answer.Body))(t)
 	if policy := answer.Header.Get("Content-Security-Policy"); !strings.HasPrefix(policy, "default-src 'none'; ") || !strings.Contains(policy, "frame-ancestors") || strings.Contains(policy, "unsafe") {
 		t.Errorf("%s is sent with the policy %q", path, policy)
 	}
@@ -68,9 +67,9 @@ func TestList(t *testing.T) {
 	dir := keep(t, folder, kept{label: "running", cut: true})
 	runs(t, dir, snapshot(3, "fine"))
 	damaged := filepath.Join(folder, "damaged")
-	check(t, os.Mkdir(damaged, 0o700))
-	check(t, os.WriteFile(filepath.Join(damaged, store.ManifestFile), []byte("{"), 0o600))
-	check(t, os.CopyFS(filepath.Join(folder, "seeds"), os.DirFS("../../testdata/seeds")))
+	must.Do(t, os.Mkdir(damaged, 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(damaged, store.ManifestFile), []byte("{"), 0o600))
+	must.Do(t, os.CopyFS(filepath.Join(folder, "seeds"), os.DirFS("../../testdata/seeds")))
 	server := serve(t, ui.Options{Dir: folder})
 	all := items(t, server)
 	for place, want := range map[string]ui.State{whole: ui.Over, cut: ui.Cut, filepath.Base(dir): ui.Running, "seeds/000_902df92d1b3a4732.txt": ui.Result} {
@@ -95,7 +94,7 @@ func TestList(t *testing.T) {
 		}
 	}
 	// A deleted run disappears from the list.
-	check(t, os.RemoveAll(filepath.Join(folder, whole)))
+	must.Do(t, os.RemoveAll(filepath.Join(folder, whole)))
 	if _, still := items(t, server)[whole]; still {
 		t.Error("the deleted run is still listed")
 	}
@@ -197,7 +196,7 @@ func TestOnlyOurOwnPages(t *testing.T) {
 		ours + "<script>alert(1)</script>":                                                  made,
 		"<script>alert(1)</script>":                                                         made,
 	} {
-		check(t, os.WriteFile(filepath.Join(dir, store.PageFile), []byte(text), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(dir, store.PageFile), []byte(text), 0o600))
 		if _, got := ask(t, serve(t, ui.Options{Dir: folder}), "GET", path, "", nil); got != want {
 			t.Errorf("of %.60q... it sends %.60q", text[max(0, len(text)-60):], got[max(0, len(got)-60):])
 		}
@@ -228,7 +227,7 @@ func TestEvents(t *testing.T) {
 		runs(t, dir, snapshot(4, "fine"))
 		until(`"at_s":4,`)
 		last := time.Now()
-		check(t, os.Chtimes(filepath.Join(dir, store.LiveFile), last, last)) // the last update
+		must.Do(t, os.Chtimes(filepath.Join(dir, store.LiveFile), last, last)) // the last update
 		until(`"state":"cut short"`)
 		if silent := time.Since(last); silent != 20*time.Second {
 			t.Errorf("cut short after %v, want 20 s", silent)
@@ -255,8 +254,7 @@ func TestEventsOfAnEmptyFolder(t *testing.T) {
 func watch(t *testing.T, o ui.Options) *bufio.Scanner {
 	t.Helper()
 	o.Token = token
-	handler, err := ui.New(o)
-	check(t, err)
+	handler := must.Get(ui.New(o))(t)
 	network := memnet.Listen()
 	server := &http.Server{Handler: handler}
 	go func() { _ = server.Serve(network) }()
@@ -265,11 +263,9 @@ func watch(t *testing.T, o ui.Options) *bufio.Scanner {
 	t.Cleanup(transport.CloseIdleConnections)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // virtual time; ends a test whose event never arrives
 	t.Cleanup(cancel)
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/api/events", nil)
-	check(t, err)
+	r := must.Get(http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/api/events", nil))(t)
 	r.Header.Set("Authorization", "Bearer "+token)
-	answer, err := transport.RoundTrip(r)
-	check(t, err)
+	answer := must.Get(transport.RoundTrip(r))(t)
 	t.Cleanup(func() { _ = answer.Body.Close() })
 	lines := bufio.NewScanner(answer.Body)
 	lines.Buffer(nil, 1<<20)
@@ -282,19 +278,17 @@ func TestLackingRecords(t *testing.T) {
 	folder := t.TempDir()
 	dir := keep(t, folder, kept{label: "cut"})
 	var html bytes.Buffer
-	run, err := archive.Open(dir, nil)
-	check(t, err)
-	check(t, page.Write(&html, []outcome.Run{*run}, nil))
-	check(t, os.WriteFile(filepath.Join(dir, store.PageFile), html.Bytes(), 0o600))
+	run := must.Get(archive.Open(dir, nil))(t)
+	must.Do(t, page.Write(&html, []outcome.Run{*run}, nil))
+	must.Do(t, os.WriteFile(filepath.Join(dir, store.PageFile), html.Bytes(), 0o600))
 	server := serve(t, ui.Options{Dir: folder})
 	before := items(t, server)[filepath.Base(dir)]
 	if before.Verdict == string(metric.Invalid) || before.Totals.Requests != 120 {
 		t.Fatalf("before: %+v", before)
 	}
 	path := filepath.Join(dir, store.RecordsFile)
-	b, err := os.ReadFile(path)
-	check(t, err)
-	check(t, os.WriteFile(path, bytes.Join(bytes.SplitAfter(b, []byte("\n"))[:60], nil), 0o600))
+	b := must.Get(os.ReadFile(path))(t)
+	must.Do(t, os.WriteFile(path, bytes.Join(bytes.SplitAfter(b, []byte("\n"))[:60], nil), 0o600))
 	it := items(t, server)[filepath.Base(dir)]
 	if it.Verdict != string(metric.Invalid) || it.Totals.Requests != 60 {
 		t.Errorf("list: %+v", it)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tacho-bench/tacho/internal/compare"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/report/conclusion"
@@ -57,8 +58,7 @@ func TestOfComparison(t *testing.T) {
 			c.second.Name = "B"
 			var o compare.Options
 			for _, name := range []string{"ttft.mean", "tpot.mean"} {
-				q, err := metric.ParseQuantity(name)
-				check(t, err)
+				q := must.Get(metric.ParseQuantity(name))(t)
 				o.Quantities = append(o.Quantities, q)
 			}
 			comparison, err := compare.Compare([]compare.Side{c.first, c.second}, o)

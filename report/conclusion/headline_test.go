@@ -7,6 +7,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/report/conclusion"
@@ -69,7 +70,7 @@ func TestAllPlacesHaveTheHeadline(t *testing.T) {
 		}
 		_, rest, _ := strings.Cut(render(t, "html", &one.run), `<script type="application/json" id="data">`)
 		text, _, _ := strings.Cut(rest, "</script>")
-		check(t, json.Unmarshal([]byte(text), &page))
+		must.Do(t, json.Unmarshal([]byte(text), &page))
 		if diff := gocmp.Diff(h.Numbers(), page.Runs[0].Numbers); diff != "" {
 			t.Errorf("%s: the page: %s", one.name, diff)
 		}
@@ -78,7 +79,7 @@ func TestAllPlacesHaveTheHeadline(t *testing.T) {
 				Conclusion conclusion.Conclusion `json:"conclusion"`
 			} `json:"runs"`
 		}
-		check(t, json.Unmarshal([]byte(render(t, "json", &one.run)), &doc))
+		must.Do(t, json.Unmarshal([]byte(render(t, "json", &one.run)), &doc))
 		if diff := gocmp.Diff(h, doc.Runs[0].Conclusion.Headline); diff != "" {
 			t.Errorf("%s: JSON: %s", one.name, diff)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tacho-bench/tacho/internal/compare"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/report"
@@ -93,8 +94,7 @@ func everySentence(t *testing.T, r, other *outcome.Run) []string {
 func quantities(t *testing.T) (out []metric.Quantity) {
 	t.Helper()
 	for _, name := range []string{"ttft.mean", "request_throughput", "failures"} {
-		q, err := metric.ParseQuantity(name)
-		check(t, err)
+		q := must.Get(metric.ParseQuantity(name))(t)
 		out = append(out, q)
 	}
 	return out

@@ -59,10 +59,9 @@ func TestAllPlacesSayTheSame(t *testing.T) {
 	}
 	path := filepath.Join("testdata", "conclusions.md")
 	if *update {
-		check(t, os.WriteFile(path, []byte(table.String()), 0o600))
+		must.Do(t, os.WriteFile(path, []byte(table.String()), 0o600))
 	}
-	want, err := os.ReadFile(path)
-	check(t, err)
+	want := must.Get(os.ReadFile(path))(t)
 	if diff := gocmp.Diff(string(want), table.String()); diff != "" {
 		t.Errorf("-%s +got (run with -update to accept)\n%s", path, diff)
 	}
@@ -94,24 +93,16 @@ func evidenceWords(e *conclusion.Evidence) string {
 	return fmt.Sprintf("%d requests, %d effective", e.Requests, e.Effective)
 }
 
-func check(t *testing.T, err error) {
-	t.Helper()
-	must.Do(t, err)
-}
-
 func asJSON(t *testing.T, v any) string {
 	t.Helper()
-	b, err := json.Marshal(v)
-	check(t, err)
-	return string(b)
+	return string(must.Get(json.Marshal(v))(t))
 }
 
 func render(t *testing.T, format string, r *outcome.Run) string {
 	t.Helper()
-	f, err := report.FormatNamed(format)
-	check(t, err)
+	f := must.Get(report.FormatNamed(format))(t)
 	var b bytes.Buffer
-	check(t, f.Render(&b, &report.Report{Runs: []outcome.Run{*r}}))
+	must.Do(t, f.Render(&b, &report.Report{Runs: []outcome.Run{*r}}))
 	return b.String()
 }
 
@@ -138,11 +129,10 @@ var unescape = strings.NewReplacer(`\|`, "|", "&lt;", "<", "&amp;", "&")
 // on a terminal of 80 columns.
 func inComparison(t *testing.T, r *outcome.Run, format string) (out []string) {
 	t.Helper()
-	f, err := report.ComparisonFormatNamed(format)
-	check(t, err)
+	f := must.Get(report.ComparisonFormatNamed(format))(t)
 	var b strings.Builder
 	c := &compare.Comparison{Sides: []compare.Side{{Name: "before"}, {Name: "after", Runs: []outcome.Run{*r}}}}
-	check(t, f.Render(&b, c))
+	must.Do(t, f.Render(&b, c))
 	answer := conclusion.OfComparison(c, 1)
 	if !strings.Contains(b.String(), answer) {
 		t.Errorf("the comparison does not say %q", answer)
@@ -169,13 +159,13 @@ type concluded struct {
 
 func (c *concluded) read(t *testing.T, text string) string {
 	t.Helper()
-	check(t, json.Unmarshal([]byte(text), c))
+	must.Do(t, json.Unmarshal([]byte(text), c))
 	if len(c.Runs) != 1 {
 		t.Fatalf("%d runs", len(c.Runs))
 	}
 	var b bytes.Buffer
 	if len(c.Runs[0].Conclusion) > 0 {
-		check(t, json.Compact(&b, c.Runs[0].Conclusion))
+		must.Do(t, json.Compact(&b, c.Runs[0].Conclusion))
 	}
 	return b.String()
 }
@@ -206,19 +196,17 @@ func itemsOf(t *testing.T, all []namedRun) (out []ui.Item) {
 	t.Helper()
 	folder := t.TempDir()
 	for i := range all {
-		w, err := store.Create(folder, store.Manifest{Started: time.Unix(int64(i), 0), Label: fmt.Sprint(i)}, func(doc []byte) []byte { return doc })
-		check(t, err)
-		check(t, w.Summary((&report.Report{Runs: []outcome.Run{all[i].run}}).Document()))
-		check(t, w.Close())
-		check(t, os.Rename(w.Dir(), filepath.Join(folder, fmt.Sprint(i))))
+		w := must.Get(store.Create(folder, store.Manifest{Started: time.Unix(int64(i), 0), Label: fmt.Sprint(i)}, func(doc []byte) []byte { return doc }))(t)
+		must.Do(t, w.Summary((&report.Report{Runs: []outcome.Run{all[i].run}}).Document()))
+		must.Do(t, w.Close())
+		must.Do(t, os.Rename(w.Dir(), filepath.Join(folder, fmt.Sprint(i))))
 	}
-	server, err := ui.New(ui.Options{Dir: folder, Host: ui.Loopback, Token: "token"})
-	check(t, err)
+	server := must.Get(ui.New(ui.Options{Dir: folder, Host: ui.Loopback, Token: "token"}))(t)
 	answer, request := httptest.NewRecorder(), httptest.NewRequest("GET", "http://127.0.0.1/api/runs", nil)
 	request.Header.Set("Authorization", "Bearer token")
 	server.ServeHTTP(answer, request)
 	var items []ui.Item
-	check(t, json.Unmarshal(answer.Body.Bytes(), &items))
+	must.Do(t, json.Unmarshal(answer.Body.Bytes(), &items))
 	for i := range all {
 		at := slices.IndexFunc(items, func(it ui.Item) bool { return it.Place == fmt.Sprint(i) })
 		if at < 0 || items[at].Problem != "" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tacho-bench/tacho/internal/compare"
 	"github.com/tacho-bench/tacho/internal/live"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/report"
@@ -79,8 +80,7 @@ func TestUnusableFiguresAreMarked(t *testing.T) {
 				}
 			}
 
-			c, err := compare.Compare([]compare.Side{{Name: "a", Runs: []outcome.Run{of}}, {Name: "b", Runs: []outcome.Run{of}}}, compare.Options{})
-			check(t, err)
+			c := must.Get(compare.Compare([]compare.Side{{Name: "a", Runs: []outcome.Run{of}}, {Name: "b", Runs: []outcome.Run{of}}}, compare.Options{}))(t)
 			for _, l := range c.Levels {
 				for _, row := range l.Rows {
 					if d := row.Deltas[1]; d != nil && (d.Verdict == compare.Void) != (figure != "" && strings.HasPrefix(row.Name, figure+".")) {
@@ -121,8 +121,7 @@ func TestNotesNameLevels(t *testing.T) {
 		if len(doubts) != 2 {
 			t.Errorf("the screen has %q", doubts)
 		}
-		c, err := compare.Compare([]compare.Side{{Name: "a", Runs: []outcome.Run{of}}, {Name: "b", Runs: []outcome.Run{r}}}, compare.Options{})
-		check(t, err)
+		c := must.Get(compare.Compare([]compare.Side{{Name: "a", Runs: []outcome.Run{of}}, {Name: "b", Runs: []outcome.Run{r}}}, compare.Options{}))(t)
 		if !slices.ContainsFunc(c.Warnings, func(text string) bool { return strings.HasPrefix(text, "b, max-concurrency 8 is DEGRADED: ") }) {
 			t.Errorf("the comparison warns %q", c.Warnings)
 		}

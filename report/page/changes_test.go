@@ -70,6 +70,5 @@ func compared(t *testing.T, runs []outcome.Run) *compare.Comparison {
 	for i := range runs {
 		sides = append(sides, compare.Side{Name: runs[i].Name, Runs: runs[i : i+1]})
 	}
-	c := must.Get(compare.Compare(sides, o))(t)
-	return c
+	return must.Get(compare.Compare(sides, o))(t)
 }

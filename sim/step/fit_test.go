@@ -25,8 +25,7 @@ func fitRows(t *testing.T) []fitRow {
 	if testing.Short() {
 		t.Skip("simulates 130 million tokens")
 	}
-	rows := must.Get(fitOnce())(t)
-	return rows
+	return must.Get(fitOnce())(t)
 }
 
 // Every measure of every report is simulated within 5 percent.

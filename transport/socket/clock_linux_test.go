@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // message builds a control message in the kernel's layout.
@@ -55,10 +57,7 @@ func TestCounters(t *testing.T) {
 	c.retransmits-- // as if the kernel had counted one more since the last call
 	c.outOfOrder -= 3
 	again, more := c.Counters()
-	info, err := unix.GetsockoptTCPInfo(c.fd, unix.IPPROTO_TCP, unix.TCP_INFO)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(unix.GetsockoptTCPInfo(c.fd, unix.IPPROTO_TCP, unix.TCP_INFO))(t)
 	// If the machine stalls, the kernel may retransmit.
 	if n := again - 1; n < 0 || n > int(info.Total_retrans) {
 		t.Errorf("%d segments were sent again, want 1, and the kernel counted %d", again, info.Total_retrans)

@@ -8,6 +8,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // Held events are read after holdTime, with the time of their arrival.
@@ -44,9 +46,7 @@ func TestRealBoundIsTight(t *testing.T) {
 		time.Sleep(gap) // the bound is a fraction of this silence
 		peer.Write([]byte(chunk("event\n") + chunk("another\n")))
 		_, s, err := c.Receive(make([]byte, 100))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if try == 0 { // the socket was not watched before
 			continue
 		}

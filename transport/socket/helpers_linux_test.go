@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 func chunk(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
@@ -33,14 +35,9 @@ func waitUntil(t testing.TB, what string, holds func() bool) {
 func keepStamping(t testing.TB) {
 	t.Helper()
 	for {
-		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fd := must.Get(unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0))(t)
 		t.Cleanup(func() { _ = unix.Close(fd) })
-		if err := stampReceives(fd); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, stampReceives(fd))
 		if awaitStamps(fd) {
 			return
 		}
@@ -63,10 +60,7 @@ func pair(t *testing.T, plainEvents bool) (*conn, *net.TCPConn) {
 // pairOf returns a connection of a clock and its peer.
 func pairOf(t *testing.T, clock *Clock, plainEvents bool) (*conn, *net.TCPConn) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return pairBy(t, clock, l, plainEvents)
 }
@@ -74,18 +68,9 @@ func pairOf(t *testing.T, clock *Clock, plainEvents bool) (*conn, *net.TCPConn) 
 // pairBy returns a connection of a clock to a listener, and its peer.
 func pairBy(t *testing.T, clock *Clock, l net.Listener, plainEvents bool) (*conn, *net.TCPConn) {
 	t.Helper()
-	nc, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	peer, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := clock.take(nc.(*net.TCPConn), plainEvents)
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := must.Get(net.Dial("tcp", l.Addr().String()))(t)
+	peer := must.Get(l.Accept())(t)
+	c := must.Get(clock.take(nc.(*net.TCPConn), plainEvents))(t)
 	c.Prepare(1, false)
 	c.Watch() // as if something had been sent
 	return c, peer.(*net.TCPConn)
@@ -96,10 +81,7 @@ func pairBy(t *testing.T, clock *Clock, l net.Listener, plainEvents bool) (*conn
 func wirePair(t *testing.T) (*Clock, *conn, *net.TCPConn) {
 	t.Helper()
 	keepStamping(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	clock := wireClock(t, addrPort(l.Addr()).Port())
 	c, peer := pairBy(t, clock, l, false)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // All bytes arrive in both directions at the same time, whatever their number.
@@ -227,14 +229,10 @@ func TestConnEnds(t *testing.T) {
 			})
 			c.Close()
 			raw, err := peer.SyscallConn()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			// other gets the file descriptor of the closed socket
 			raw.Control(func(fd uintptr) { other, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, c.fd) })
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			defer unix.Close(other)
 		}
 		if n, err := io.Copy(io.Discard, c); n == 0 || !errors.Is(err, net.ErrClosed) {
@@ -283,10 +281,7 @@ func TestPollerWaits(t *testing.T) {
 // A poll lasts for its timeout, even if the kernel counts milliseconds. A shorter poll
 // would turn into a busy loop in the last millisecond.
 func TestPollerWaitsLongEnough(t *testing.T) {
-	p, err := newPoller()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(newPoller())(t)
 	defer func() { _ = errors.Join(unix.Close(p.epoll), p.wakeup.Close()) }()
 	for _, hasPwait2 := range []bool{p.hasPwait2, false} {
 		p.hasPwait2 = hasPwait2
@@ -389,14 +384,9 @@ func TestPollersShareConnections(t *testing.T) {
 	var taken []*poller
 	var conns []*conn
 	for range connsPerPoller * (ps.most + 1) {
-		p, err := ps.leastLoaded()
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(ps.leastLoaded())(t)
 		conns = append(conns, new(conn))
-		if err := p.acquireSlot(conns[len(taken)]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.acquireSlot(conns[len(taken)]))
 		if taken = append(taken, p); len(taken) == connsPerPoller && len(ps.all) != 1 {
 			t.Errorf("%d threads for %d connections", len(ps.all), len(taken))
 		}
@@ -521,9 +511,7 @@ func TestEventsOfOneSegmentHaveItsTime(t *testing.T) {
 			var last Stamp
 			for buf := make([]byte, 1<<20); size > 0; {
 				n, at, err := c.Receive(buf)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				size, last = size-n, at
 			}
 			if exact := last.Since == 1; exact != s.exact {
@@ -584,9 +572,7 @@ func TestClocksShareThreads(t *testing.T) {
 	users := ps.users
 	one.Close()
 	c, peer := pairOf(t, other, false)
-	if _, err := peer.Write([]byte("hi")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(peer.Write([]byte("hi")))(t)
 	p := make([]byte, 10)
 	if n, _, err := c.Receive(p); string(p[:n]) != "hi" || err != nil {
 		t.Errorf("%q, %v", p[:n], err)

@@ -15,6 +15,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // Arrivals leave the ring in order, and their bytes do not change before.
@@ -72,10 +74,7 @@ func clockWith(t *testing.T, change func(*poller)) *Clock {
 	if clock == nil {
 		t.Fatal("no kernel clock")
 	}
-	p, err := newPoller()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(newPoller())(t)
 	change(p)
 	clock.pollers.release()
 	clock.pollers = &pollers{most: 1, all: []*poller{p}}
@@ -195,10 +194,7 @@ func TestReceivesWithoutAP(t *testing.T) {
 	if c.poller.ordinary {
 		t.Skip("the ordinary receiver needs a P")
 	}
-	raw, err := peer.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(peer.SyscallConn())(t)
 	awaitChange(&c.poller.now) // the thread is running
 	received := false
 	raw.Control(func(fd uintptr) { received = stall(fd, &[4]byte{'t', 'e', 'x', 't'}, &c.slot.received) })
@@ -217,9 +213,7 @@ func TestStoppedWorld(t *testing.T) {
 	c, peer := pair(t, false)
 	for i := range 50 {
 		want := fmt.Appendf(nil, "%d\n", i)
-		if _, err := peer.Write(want); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(peer.Write(want))(t)
 		runtime.GC()
 		got := make([]byte, len(want))
 		if _, err := io.ReadFull(c, got); err != nil || !bytes.Equal(got, want) {
@@ -246,9 +240,7 @@ func TestOrdinaryReceiver(t *testing.T) {
 		}
 		return false
 	})
-	if _, err := peer.Write([]byte("text")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(peer.Write([]byte("text")))(t)
 	if n, s, err := c.Receive(make([]byte, 8)); n != 4 || !s.Kernel || err != nil {
 		t.Errorf("got %d bytes, by the kernel's clock: %v, %v", n, s.Kernel, err)
 	}
@@ -273,10 +265,7 @@ func TestReceiverVariable(t *testing.T) {
 			}
 			continue
 		}
-		p, err := newPoller()
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(newPoller())(t)
 		if p.ordinary != test.ordinary {
 			t.Errorf("%q: ordinary: %v; want %v", test.value, p.ordinary, test.ordinary)
 		}

@@ -3,6 +3,8 @@ package socket
 import (
 	"io"
 	"testing"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // Bytes the tap missed keep the time of the socket, and their stamp says so.
@@ -10,9 +12,7 @@ func TestWireClockFallsBack(t *testing.T) {
 	_, c, peer := wirePair(t)
 	receive := func() Stamp {
 		t.Helper()
-		if _, err := io.WriteString(peer, "hello"); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.WriteString(peer, "hello"))(t)
 		n, s, err := c.Receive(make([]byte, 10))
 		if n != 5 || err != nil {
 			t.Fatal(n, err)
@@ -24,9 +24,7 @@ func TestWireClockFallsBack(t *testing.T) {
 		if n := c.Send([]byte("hello")); n != 5 {
 			t.Fatal(n)
 		}
-		if _, err := io.ReadFull(peer, make([]byte, 5)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(io.ReadFull(peer, make([]byte, 5)))(t)
 		_, _, ok := c.Left(before, before+5)
 		return ok
 	}

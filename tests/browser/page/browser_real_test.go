@@ -139,8 +139,7 @@ func (p *tab) saved(name, button, file string) []byte {
 	p.t.Helper()
 	p.click(chart(name) + " .menu summary")
 	p.click(chart(name) + " [data-do=" + button + "]")
-	text := must.Get(chromium.Downloaded(file))(p.t)
-	return text
+	return must.Get(chromium.Downloaded(file))(p.t)
 }
 
 // TestRealMarksAreTheRecords checks that every chart exists and draws the values of the

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tacho-bench/tacho/internal/archive"
 	"github.com/tacho-bench/tacho/internal/atomicfile"
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/ui"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/store"
@@ -34,8 +35,7 @@ type tab struct {
 // another server.
 func open(t testing.TB, b *chrome.Browser, server *httptest.Server, view chrome.View) *tab {
 	t.Helper()
-	p, err := b.Open(server.URL+"/?token="+token, view)
-	check(t, err)
+	p := must.Get(b.Open(server.URL+"/?token="+token, view))(t)
 	check(t, p.Wait("location.search === '' && document.readyState === 'complete'"))
 	t.Cleanup(func() {
 		if problems := p.Problems(); len(problems) > 0 {
@@ -83,8 +83,7 @@ func (p *tab) shows(names ...string) {
 
 // TestRealInABrowser tests all features in one browser and one folder.
 func TestRealInABrowser(t *testing.T) {
-	b, err := chrome.Start(context.Background())
-	check(t, err)
+	b := must.Get(chrome.Start(context.Background()))(t)
 	t.Cleanup(func() { _ = b.Close() })
 	folder := t.TempDir()
 	base, slow := keep(t, folder, kept{label: "base", model: "llama", levels: 2}), keep(t, folder, kept{label: "slow", model: "qwen", levels: 2, slow: 5 * ms})
@@ -322,7 +321,5 @@ func testLooks(t *testing.T, b *chrome.Browser, server *httptest.Server) {
 
 func quotedRun(t testing.TB, run *outcome.Run) string {
 	t.Helper()
-	b, err := json.Marshal(run)
-	check(t, err)
-	return string(b)
+	return string(must.Get(json.Marshal(run))(t))
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/ui"
 	"github.com/tacho-bench/tacho/store"
 	"github.com/tacho-bench/tacho/tests/browser/chrome"
@@ -131,8 +132,7 @@ func testTrend(t *testing.T, b *chrome.Browser) {
 	var dirs []string
 	for i := range 3 {
 		dir := keep(t, folder, kept{label: fmt.Sprintf("run-%d", i), levels: 2, slow: ms * 5 * (1 << i)})
-		b, err := json.Marshal(map[string]any{"tags": []string{"main"}})
-		check(t, err)
+		b := must.Get(json.Marshal(map[string]any{"tags": []string{"main"}}))(t)
 		check(t, os.WriteFile(filepath.Join(dir, store.NotesFile), b, 0o600))
 		dirs = append(dirs, dir)
 	}

@@ -45,8 +45,7 @@ func TestTablesAreThePublishedOnes(t *testing.T) {
 func TestPack(t *testing.T) {
 	want := []Token{{[]byte("a"), 0}, {Text: []byte{}}, {bytes.Repeat([]byte("long"), 100), 399}}
 	packed := must.Get(Pack(want))(t)
-	got, err := unpack(packed)
-	must.Do(t, err)
+	got := must.Get(unpack(packed))(t)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Unpack(Pack()) (-want +got)\n%s", diff)
 	}

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // inNamespace is set in a child process with its own network namespace.
@@ -36,10 +38,7 @@ func TestRealLossAndReordering(t *testing.T) {
 			l := listen(t, ends[0])
 			m.begin(portOf(l.Addr()))
 			p := pair{tap: open(t, Config{Ports: []uint16{portOf(l.Addr())}})}
-			nc, err := net.Dial("tcp", netip.AddrPortFrom(netip.MustParseAddr(ends[1]), portOf(l.Addr())).String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			nc := must.Get(net.Dial("tcp", netip.AddrPortFrom(netip.MustParseAddr(ends[1]), portOf(l.Addr())).String()))(t)
 			p.connect(t, l, nc.(*net.TCPConn))
 			go func() {
 				for range count {
@@ -50,9 +49,7 @@ func TestRealLossAndReordering(t *testing.T) {
 					time.Sleep(500 * time.Microsecond) // each write becomes a segment, and some overtake others
 				}
 			}()
-			if _, err := io.ReadFull(p.client, make([]byte, size*count)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.ReadFull(p.client, make([]byte, size*count)))(t)
 			earliest, latest := m.whole(size * count)
 			for n := 1; n <= size*count; n++ {
 				_, at, ok := p.seen.In.At(uint64(n))
@@ -73,10 +70,7 @@ func TestRealLossAndReordering(t *testing.T) {
 // shows them.
 func checkCounted(t *testing.T, c *net.TCPConn) {
 	t.Helper()
-	raw, err := c.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := must.Get(c.SyscallConn())(t)
 	_ = raw.Control(func(fd uintptr) {
 		if info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err != nil || info.Rcv_ooopack == 0 {
 			t.Errorf("%v: the kernel counted nothing out of order", err)
@@ -129,10 +123,7 @@ func newMirror(t *testing.T) *mirror {
 	if err != nil {
 		t.Skipf("no tunnel device: %v", err)
 	}
-	request, err := unix.NewIfreq("mirror0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	request := must.Get(unix.NewIfreq("mirror0"))(t)
 	request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
 		t.Skipf("no tunnel device: %v", err)

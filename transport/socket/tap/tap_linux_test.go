@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tacho-bench/tacho/internal/must"
 )
 
 // open opens a tap, or skips the test if that is not allowed.
@@ -24,9 +26,7 @@ func open(t *testing.T, c Config) *Tap {
 	if errors.Is(err, ErrUnavailable) {
 		t.Skip(err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(tap.Close)
 	return tap
 }
@@ -58,10 +58,7 @@ func newPair(t *testing.T, host string, c Config) *pair {
 	l := listen(t, host)
 	c.Ports = append(c.Ports, portOf(l.Addr()))
 	p := &pair{tap: open(t, c)}
-	nc, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := must.Get(net.Dial("tcp", l.Addr().String()))(t)
 	p.connect(t, l, nc.(*net.TCPConn))
 	return p
 }
@@ -70,10 +67,7 @@ func newPair(t *testing.T, host string, c Config) *pair {
 func (p *pair) connect(t *testing.T, l *net.TCPListener, client *net.TCPConn) {
 	t.Helper()
 	p.client = client
-	var err error
-	if p.server, err = l.AcceptTCP(); err != nil {
-		t.Fatal(err)
-	}
+	p.server = must.Get(l.AcceptTCP())(t)
 	p.seen = p.tap.Track(addrPort(client.LocalAddr()), addrPort(client.RemoteAddr()))
 	if p.seen == nil {
 		t.Fatal("the handshake was not seen")
@@ -99,9 +93,7 @@ func (p *pair) receives(t *testing.T, sizes ...int) (out []write) {
 		want := queued(t, p.client) + n
 		p.in += uint64(n)
 		w := write{end: p.in, before: time.Now().UnixNano()}
-		if _, err := p.server.Write(make([]byte, n)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(p.server.Write(make([]byte, n)))(t)
 		waitUntil(t, "the bytes have arrived", func() bool { return queued(t, p.client) == want })
 		w.after = time.Now().UnixNano()
 		out = append(out, w)
@@ -122,9 +114,7 @@ func (p *pair) sends(t *testing.T, sizes ...int) (out []write) {
 			wrote <- err
 		}()
 		_, err := io.ReadFull(p.server, make([]byte, n))
-		if err := errors.Join(err, <-wrote); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, <-wrote))
 		w.after = time.Now().UnixNano()
 		out = append(out, w)
 	}
@@ -135,14 +125,10 @@ func (p *pair) sends(t *testing.T, sizes ...int) (out []write) {
 func queued(t *testing.T, c *net.TCPConn) (n int) {
 	t.Helper()
 	raw, err := c.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	var asked error
 	err = raw.Control(func(fd uintptr) { n, asked = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
-	if err := errors.Join(err, asked); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, asked))
 	return n
 }
 
@@ -210,15 +196,11 @@ func TestSendsAreTheWritersTimes(t *testing.T) {
 func TestTapKeepsApartWhatTheSocketMerges(t *testing.T) {
 	p := newPair(t, "127.0.0.1", Config{})
 	raw, err := p.client.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	_ = raw.Control(func(fd uintptr) {
 		err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPING, unix.SOF_TIMESTAMPING_RX_SOFTWARE|unix.SOF_TIMESTAMPING_SOFTWARE)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	waitUntil(t, "the kernel stamps what sockets receive", func() bool {
 		writes := p.receives(t, 100, 100, 100, 100, 100, 100, 100, 100)
 		n, stamp := receive(t, raw)
@@ -239,18 +221,12 @@ func receive(t *testing.T, raw syscall.RawConn) (n int, stamp int64) {
 	t.Helper()
 	control := make([]byte, 256)
 	var got int
-	err := raw.Read(func(fd uintptr) bool {
+	must.Do(t, raw.Read(func(fd uintptr) bool {
 		var err error
 		n, got, _, _, err = unix.Recvmsg(int(fd), make([]byte, 1<<16), control, 0)
 		return err == nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	messages, err := unix.ParseSocketControlMessage(control[:got])
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
+	messages := must.Get(unix.ParseSocketControlMessage(control[:got]))(t)
 	for i := range messages {
 		if messages[i].Header.Type == unix.SO_TIMESTAMPING {
 			stamp = timespec(messages[i].Data)
@@ -266,31 +242,18 @@ type port struct{ number int }
 // socket returns a socket bound to the port.
 func (p *port) socket(t *testing.T) (connect func(l *net.TCPListener) *net.TCPConn) {
 	t.Helper()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fd := must.Get(unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0))(t)
 	file := os.NewFile(uintptr(fd), "socket")
 	t.Cleanup(func() { _ = file.Close() })
-	err = errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1),
-		unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}, Port: p.number}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	self, err := unix.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1),
+		unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}, Port: p.number})))
+	self := must.Get(unix.Getsockname(fd))(t)
 	p.number = self.(*unix.SockaddrInet4).Port
 	return func(l *net.TCPListener) *net.TCPConn {
 		t.Helper()
-		if err := unix.Connect(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}, Port: int(portOf(l.Addr()))}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, unix.Connect(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}, Port: int(portOf(l.Addr()))}))
 		nc, err := net.FileConn(file) // duplicates the socket
-		if err := errors.Join(err, file.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, file.Close()))
 		return nc.(*net.TCPConn)
 	}
 }
@@ -368,10 +331,7 @@ func TestLostSegments(t *testing.T) {
 func TestStrangers(t *testing.T) {
 	l, other := listen(t, "127.0.0.1"), listen(t, "127.0.0.1")
 	tap := open(t, Config{Ports: []uint16{portOf(l.Addr())}})
-	nc, err := net.Dial("tcp", other.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := must.Get(net.Dial("tcp", other.Addr().String()))(t)
 	defer nc.Close()
 	if tap.Track(addrPort(nc.LocalAddr()), addrPort(nc.RemoteAddr())) != nil {
 		t.Error("a connection to another port was seen")
