@@ -134,6 +134,9 @@ type call struct {
 	reusable  bool // the request may be sent again
 }
 
+// keep keeps the request after sending, because retryingCall may repeat the call.
+func (c *call) keep() { c.reusable = true }
+
 // Do implements tacho.Call.
 func (c *call) Do(ctx context.Context, epoch time.Time, rec *tacho.Record, o tacho.CallOptions) {
 	t := c.begin(epoch, rec, o)
