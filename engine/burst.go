@@ -13,11 +13,14 @@ import (
 )
 
 const (
-	// readyTime is the time allowed for preparing one request of a burst, and readyMost
-	// for a whole burst. Preparing takes 20 microseconds of CPU time, but a busy machine
-	// does not always provide a CPU.
-	readyTime = 200 * time.Microsecond
-	readyMost = time.Second
+	// readyLeast and readyTime limit the time allowed for preparing one request of a burst,
+	// and readyMost the time for a whole burst. Preparing takes 20 microseconds of CPU time,
+	// but a busy machine does not always provide a CPU. So the time is readyRatio of the time
+	// in which a request was encoded, which takes half as much CPU time.
+	readyLeast = 20 * time.Microsecond
+	readyTime  = 200 * time.Microsecond
+	readyMost  = time.Second
+	readyRatio = 3
 	// requestsPerWriter is how many requests justify another writer thread.
 	requestsPerWriter = 32
 )
@@ -102,7 +105,7 @@ func (r *runner) mayStart(slot time.Duration) bool {
 
 // lead returns how long before its due time a burst prepares.
 func (b *burst) lead() time.Duration {
-	return min(readyMost, time.Duration(b.size)*readyTime)
+	return min(readyMost, time.Duration(b.size)*min(readyTime, max(readyLeast, readyRatio*b.lookahead.each)))
 }
 
 // release sends all requests when they are due. If ctx is done before, no request is sent.

@@ -410,7 +410,8 @@ func TestStoppedOnTheMark(t *testing.T) {
 // The requests of a burst are prepared before their due time, and their timeout begins
 // when they are sent. A request that takes longer to prepare is late by the difference.
 func TestBurstPreparesFirst(t *testing.T) {
-	for ready, late := range map[time.Duration]time.Duration{0: 0, 19 * time.Millisecond: 0, 22 * time.Millisecond: 2 * time.Millisecond} {
+	const each = 50 * time.Microsecond // to encode a request; the burst of 100 begins three times as long before
+	for ready, late := range map[time.Duration]time.Duration{0: 0, 14 * time.Millisecond: 0, 17 * time.Millisecond: 2 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			const timeout = 3 * time.Millisecond // shorter than the lead of the burst
 			recs := run(t, engine.Stage{
@@ -421,7 +422,7 @@ func TestBurstPreparesFirst(t *testing.T) {
 						}
 					}
 				},
-				Backend: &server{ready: ready, takes: time.Second}, Source: plain{n: 200}, Timeout: timeout,
+				Backend: &server{ready: ready, takes: time.Second, encode: each}, Source: plain{n: 200}, Timeout: timeout,
 			})
 			if len(recs) != 200 {
 				t.Fatalf("%d records", len(recs))

@@ -52,6 +52,10 @@ type lookahead struct {
 	bytes   int64
 	epoch   time.Time
 	started chan struct{}
+
+	began    time.Time
+	prepared int
+	each     time.Duration // mean time in which a session was prepared; set before primed is closed
 }
 
 func newLookahead(limit int) *lookahead {
@@ -66,7 +70,13 @@ func (a *lookahead) start(epoch time.Time) {
 	close(a.started)
 }
 
-func (a *lookahead) prime() { a.once.Do(func() { close(a.primed) }) }
+// prime lets the stage start.
+func (a *lookahead) prime() {
+	a.once.Do(func() {
+		a.each = time.Since(a.began) / time.Duration(max(a.prepared, 1))
+		close(a.primed)
+	})
+}
 
 // fill prepares the sessions of the stage, in order, until they end.
 func (a *lookahead) fill(ctx context.Context, s *Stage) error {
@@ -74,6 +84,7 @@ func (a *lookahead) fill(ctx context.Context, s *Stage) error {
 	defer a.prime()
 	// A wait for room cannot watch ctx, so the cancellation must wake the wait.
 	defer context.AfterFunc(ctx, func() { a.mu.Lock(); a.room.Broadcast(); a.mu.Unlock() })()
+	a.began = time.Now()
 	begun := 0
 	for i, due := range s.Arrivals {
 		if s.MaxTime > 0 && due >= s.MaxTime && begun >= s.Begun {
@@ -90,6 +101,7 @@ func (a *lookahead) fill(ctx context.Context, s *Stage) error {
 		}
 		it.begun = begun < s.Begun
 		begun++
+		a.prepared++
 		if err := a.push(ctx, it); err != nil {
 			return err
 		}

@@ -3,7 +3,9 @@ package run
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/tacho-bench/tacho"
@@ -22,6 +24,8 @@ func (x local) prepare(context.Context, *level) error { return nil }
 
 // ready sends the test request and the warm-up, and opens connections.
 func (x local) ready(ctx context.Context, s *level) error {
+	ahead := x.warmAhead(ctx, s)
+	defer ahead()
 	if x.fresh {
 		if err := x.Runner.ready(ctx, s.work); err != nil {
 			return err
@@ -33,6 +37,7 @@ func (x local) ready(ctx context.Context, s *level) error {
 		}
 	}
 	x.fresh = false
+	ahead()
 	if err := x.Target.Warm(ctx, x.connections(s.Level), x.spares(s.Level)); err != nil {
 		return x.Target.Unreachable(ctx, err)
 	}
@@ -40,6 +45,27 @@ func (x local) ready(ctx context.Context, s *level) error {
 		s.config.RoundTripMillis = x.Target.RoundTrip(ctx)
 	}
 	return nil
+}
+
+// warmAhead opens connections during the test request if their number does not depend on
+// the answer. The first call of wait waits for them. The later Warm reports errors.
+func (x local) warmAhead(ctx context.Context, s *level) (wait func()) {
+	if !x.fresh || x.Plan.ReadyCheck > 0 || s.Concurrency == 0 && !math.IsInf(x.rate(s.Level), 1) {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = x.Target.Warm(ctx, x.connections(s.Level), x.spares(s.Level))
+	}()
+	return sync.OnceFunc(func() {
+		if x.fresh { // the test request failed
+			cancel()
+		}
+		<-done
+		cancel()
+	})
 }
 
 func (x local) run(ctx context.Context, s *level, e *execution) error {
