@@ -51,7 +51,8 @@ func (r reaction) react(t *testing.T, server string) reaction {
 	if r.Raw == "" {
 		body = r.Body
 	}
-	res := must.Get(http.Post(server+r.Path, "application/json", bytes.NewReader(body)))(t)
+	res, err := http.Post(server+r.Path, "application/json", bytes.NewReader(body))
+	must.Do(t, err)
 	defer res.Body.Close()
 	got := must.Get(io.ReadAll(res.Body))(t)
 	var answer struct {

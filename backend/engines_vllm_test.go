@@ -88,7 +88,8 @@ func TestEngineVLLM(t *testing.T) {
 // vllmModelDir returns the model directory reported by the server.
 func vllmModelDir(t *testing.T, server string) string {
 	t.Helper()
-	resp := must.Get(http.Get(server + "/v1/models"))(t)
+	resp, err := http.Get(server + "/v1/models")
+	must.Do(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	var list struct{ Data []struct{ Root string } }
 	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil || len(list.Data) != 1 {

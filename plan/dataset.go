@@ -28,8 +28,8 @@ func (p *Plan) kinds() ([]workload.Kind, error) {
 	return out, nil
 }
 
-// Datasets names the datasets of the plan.
-func (p *Plan) Datasets() string {
+// datasets names the datasets of the plan.
+func (p *Plan) datasets() string {
 	kinds, _ := p.kinds() // an invalid plan has no datasets
 	var names []string
 	for _, k := range kinds {

@@ -49,7 +49,8 @@ func (o *Option) values(text string) ([]string, error) {
 	case *int, **int, *float64, **float64:
 		return numbers(text)
 	}
-	if o.scratch().set(text) == nil {
+	scratch := Default()
+	if scratch.Options()[o.at].set(text) == nil {
 		return []string{text}, nil // commas belong to the value, as in uniform(1,9)
 	}
 	if list, err := numbers(text); err == nil {
@@ -88,12 +89,6 @@ func splitTopLevel(text string) []string {
 		}
 	}
 	return append(out, strings.TrimSpace(text[from:]))
-}
-
-// scratch returns the same option of a temporary plan.
-func (o *Option) scratch() *Option {
-	p := Default()
-	return &p.Options()[o.at]
 }
 
 // setAll sets the values of a list, the last one first, so that the field keeps

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -83,16 +84,6 @@ var NamedWorkloads = []NamedWorkload{
 	},
 }
 
-// workloadNamed returns the workload of the plan, or nil.
-func workloadNamed(name string) *NamedWorkload {
-	for i := range NamedWorkloads {
-		if NamedWorkloads[i].Name == name {
-			return &NamedWorkloads[i]
-		}
-	}
-	return nil
-}
-
 // Flags returns the options of the workload as flags.
 func (w *NamedWorkload) Flags() string {
 	var b strings.Builder
@@ -105,10 +96,11 @@ func (w *NamedWorkload) Flags() string {
 // FillWorkload sets the options of --workload that are not given. It returns
 // the workload, or nil without --workload.
 func (p *Plan) FillWorkload() (*NamedWorkload, error) {
-	w := workloadNamed(p.Workload)
-	if w == nil {
+	i := slices.IndexFunc(NamedWorkloads, func(w NamedWorkload) bool { return w.Name == p.Workload })
+	if i < 0 {
 		return nil, nil //nolint:nilnil // no workload; Validate rejects unknown names
 	}
+	w := &NamedWorkloads[i]
 	if name := w.Options[0][1]; p.Given("dataset-name") && p.DatasetName != name || len(p.Mix) > 0 || p.Replay != "" {
 		return nil, fmt.Errorf("--workload %s is --dataset-name %s: remove --dataset-name, --mix and --replay, or --workload", w.Name, name)
 	}
@@ -126,7 +118,7 @@ func (p *Plan) FillWorkload() (*NamedWorkload, error) {
 // Prompts names the datasets and the workload of the plan.
 func (p *Plan) Prompts() string {
 	if p.Workload == "" {
-		return p.Datasets()
+		return p.datasets()
 	}
-	return p.Datasets() + " (workload " + p.Workload + ")"
+	return p.datasets() + " (workload " + p.Workload + ")"
 }

@@ -184,7 +184,7 @@ func (p *Plan) validateDataset() error {
 		case p.PromptText:
 			return errors.New("--prompt-token-ids cannot be combined with --prompt-text")
 		case !p.Every(func(k workload.Kind) bool { return k.Tokens }):
-			return fmt.Errorf("--prompt-token-ids needs --dataset-name random, because prompts of %s are text", p.Datasets())
+			return fmt.Errorf("--prompt-token-ids needs --dataset-name random, because prompts of %s are text", p.datasets())
 		case err == nil && !k.Takes.IDs:
 			return fmt.Errorf("--prompt-token-ids: %s does not accept token ids; remove the option or choose a --backend such as openai", p.Backend)
 		}

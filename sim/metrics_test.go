@@ -19,7 +19,8 @@ import (
 func get(t *testing.T, c *http.Client, path string) (int, []byte) {
 	t.Helper()
 	req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1"+path, nil))(t)
-	res := must.Get(c.Do(req))(t)
+	res, err := c.Do(req)
+	must.Do(t, err)
 	defer res.Body.Close()
 	body := must.Get(io.ReadAll(res.Body))(t)
 	return res.StatusCode, body

@@ -51,7 +51,8 @@ func post(t *testing.T, c *http.Client, path, body string, header ...string) rep
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
-	res := must.Get(c.Do(req))(t)
+	res, err := c.Do(req)
+	must.Do(t, err)
 	t.Cleanup(func() { res.Body.Close() })
 	return reply{res}
 }
@@ -141,7 +142,8 @@ func TestDisconnectEndsAnswer(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1/v1/completions",
 			strings.NewReader(`{"prompt":"x","max_tokens":1000,"stream":true}`))
-		res := must.Get(c.Do(req))(t)
+		res, err := c.Do(req)
+		must.Do(t, err)
 		defer res.Body.Close()
 		time.Sleep(3500 * time.Millisecond)
 		_, _ = res.Body.Read(make([]byte, 1))
@@ -201,7 +203,8 @@ func TestReceivedIsKernelTimestamp(t *testing.T) {
 		must.Do(t, err)
 		io.Copy(io.Discard, res.Body)
 		res.Body.Close()
-		res = must.Get(http.Get("http://" + l.Addr().String() + "/health"))(t)
+		res, err = http.Get("http://" + l.Addr().String() + "/health")
+		must.Do(t, err)
 		res.Body.Close()
 		truth := s.Truth()
 		last := truth[len(truth)-1]

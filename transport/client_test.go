@@ -244,7 +244,8 @@ func TestProxy(t *testing.T) {
 func TestHTTP(t *testing.T) {
 	s := plainSite(t)
 	c := newClient(t, Options{BaseURL: s.url})
-	resp := must.Get(c.HTTP().Do(newRequest(t, c, "GET", "/models?all=1", "")))(t)
+	resp, err := c.HTTP().Do(newRequest(t, c, "GET", "/models?all=1", ""))
+	must.Do(t, err)
 	body, _ := io.ReadAll(resp.Body)
 	resp.Body.Close()
 	if string(body) != "HTTP/1.1 /models?all=1 " {

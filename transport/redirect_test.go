@@ -99,12 +99,13 @@ func TestRedirectsAtHome(t *testing.T) {
 	}))
 	c := newClient(t, Options{BaseURL: s.URL})
 	req := must.Get(c.NewRequest("GET", "/a", http.Header{"X-Api-Key": {"sk"}}, nil))(t)
-	resp := must.Get(c.HTTP().Do(req))(t)
+	resp, err := c.HTTP().Do(req)
+	must.Do(t, err)
 	defer resp.Body.Close()
 	if body, _ := io.ReadAll(resp.Body); string(body) != "sk" {
 		t.Errorf("body %q", body)
 	}
-	resp, err := c.HTTP().Do(newRequest(t, c, "GET", "/circle", ""))
+	resp, err = c.HTTP().Do(newRequest(t, c, "GET", "/circle", ""))
 	if err == nil {
 		_ = resp.Body.Close()
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 func bombs() []bomb {
-	return slices.Concat(templates(), tokenizers(), plans(), datasets(), results(), runs(), numbers())
+	return slices.Concat(templates(), tokenizers(), plans(), datasets(), results(), runs())
 }
 
 const million = 1_000_000
@@ -170,19 +170,4 @@ func levels(n int) content {
 		}
 		return text(b.String())(path)
 	}
-}
-
-func numbers() (out []bomb) {
-	const predict = "predict --engine vllm-8b-h100 --num-prompts 8 --random-input-len 10 --random-output-len 4 --runs-dir runs "
-	for _, c := range []struct{ args, want string }{
-		{predict + "--request-rate 1e-10", "want at least 1e-06"},
-		{predict + "--request-rate 1 --gpu-price 1e308", "use the price per hour"},
-		{"find --sim vllm-8b-h100 --slo ttft:p99<1e300ms", "at most 3.6e+06"},
-		{"bench --base-url http://127.0.0.1:1 --request-rate 1e-320 --max-seconds 1", "want at least 1e-06"},
-		{"bench --base-url http://127.0.0.1:1 --num-prompts 9223372036854775807", "at most"},
-	} {
-		name := strings.Replace(c.args, predict, "predict ", 1)
-		out = append(out, bomb{name: "number: `" + name + "`", args: c.args, want: c.want})
-	}
-	return out
 }

@@ -171,7 +171,7 @@ func checkResults(p *plan.Plan) error {
 // checkPlaces checks that all output directories are writable, before the
 // measurement. It leaves no files.
 func checkPlaces(p *plan.Plan) error {
-	if err := Writable(p.RunsDir); err != nil {
+	if err := writable(p.RunsDir); err != nil {
 		return fmt.Errorf("--runs-dir: %w", err)
 	}
 	if err := checkOutputs(p); err != nil {
@@ -185,7 +185,7 @@ func checkPlaces(p *plan.Plan) error {
 	if !p.SaveResult && !p.AppendResult && !p.PlotTimeline {
 		return nil
 	}
-	if err := Writable(p.ResultDir); err != nil {
+	if err := writable(p.ResultDir); err != nil {
 		return fmt.Errorf("--result-dir: %w", err)
 	}
 	if p.ResultFilename == "" {
@@ -223,7 +223,7 @@ func WritableFile(path string) error {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return Writable(filepath.Dir(path))
+		return writable(filepath.Dir(path))
 	case err != nil:
 		return err
 	case info.IsDir():
@@ -238,9 +238,9 @@ func WritableFile(path string) error {
 	return f.Close()
 }
 
-// Writable returns an error if no file can be created in a directory. The
+// writable returns an error if no file can be created in a directory. The
 // directory need not exist yet.
-func Writable(dir string) error {
+func writable(dir string) error {
 	dir = filepath.Clean(dir)
 	info, err := os.Stat(dir)
 	for errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir) {

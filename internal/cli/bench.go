@@ -320,7 +320,9 @@ func (b *benchRun) summarize(ctx context.Context, err error) error {
 	if b.bench.Failed() != nil {
 		return b.bench.Failed()
 	}
-	err = gateOf(&b.bench.Runner.Plan).judge(b.env, []outcome.Run{b.bench.Outcome})
+	p := &b.bench.Runner.Plan
+	g := gate{conditions: p.FailIf, unjudged: p.AllowUnjudged, junit: p.JUnit}
+	err = g.judge(b.env, []outcome.Run{b.bench.Outcome})
 	var gated *exitError
 	if err != nil && !errors.As(err, &gated) {
 		return err

@@ -56,6 +56,7 @@ func TestReportedExtremes(t *testing.T) {
 		{tiny(t, "--request-rate", "1", "--gpu-price", "1e308"), "use the price per hour"},
 		{[]string{"find", "--sim", "vllm-8b-h100", "--slo", "ttft:p99<1e300ms"}, "at most 3.6e+06"},
 		{[]string{"bench", "--base-url", "http://127.0.0.1:1", "--request-rate", "1e-320", "--max-seconds", "1"}, "want at least 1e-06"},
+		{[]string{"bench", "--base-url", "http://127.0.0.1:1", "--num-prompts", "9223372036854775807"}, "at most"},
 		{tiny(t, "--request-rate", "0.000001", "--num-prompts", "100000"), "years"},
 	} {
 		code, stderr := ends(t, c.args)

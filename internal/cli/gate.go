@@ -13,7 +13,6 @@ import (
 	"github.com/tacho-bench/tacho/internal/compare"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
-	"github.com/tacho-bench/tacho/plan"
 	"github.com/tacho-bench/tacho/report"
 )
 
@@ -22,11 +21,6 @@ type gate struct {
 	conditions string
 	unjudged   bool   // pass conditions with too little data
 	junit      string // JUnit XML file; empty for none
-}
-
-// gateOf returns the gate of a plan.
-func gateOf(p *plan.Plan) *gate {
-	return &gate{conditions: p.FailIf, unjudged: p.AllowUnjudged, junit: p.JUnit}
 }
 
 // flags registers the flags related to --fail-if.

@@ -150,7 +150,7 @@ func fillPlan(p *plan.Plan, about *serverAbout) error {
 		{"backend", backend.Auto},
 		{"request-rate", "1,2,4,8"},
 		{"max-seconds", "30"},
-		{"max-concurrency", concurrencyOf(p)},
+		{"max-concurrency", strconv.Itoa(min(max(p.NumPrompts/5, 1), 8))}, // a burst of all prompts has no throughput
 		{"dataset-name", plan.Default().DatasetName},
 		{"random-input-len", strconv.Itoa(input)},
 		{"random-output-len", strconv.Itoa(output)},
@@ -175,12 +175,6 @@ func fillPlan(p *plan.Plan, about *serverAbout) error {
 		}
 	}
 	return nil
-}
-
-// concurrencyOf returns a concurrency for the number of prompts of a plan. A burst of all prompts has no throughput.
-func concurrencyOf(p *plan.Plan) string {
-	const perSlot, most = 5, 8
-	return strconv.Itoa(min(max(p.NumPrompts/perSlot, 1), most))
 }
 
 // planComments are the comments above options in a plan written by init.

@@ -146,7 +146,8 @@ func browserOf(t *testing.T, address string) (client *http.Client, at string) {
 func get(t *testing.T, client *http.Client, address string) (int, string) {
 	t.Helper()
 	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil))(t)
-	answer := must.Get(client.Do(r))(t)
+	answer, err := client.Do(r)
+	must.Do(t, err)
 	defer func() { _ = answer.Body.Close() }()
 	b := must.Get(io.ReadAll(answer.Body))(t)
 	return answer.StatusCode, string(b)

@@ -157,7 +157,8 @@ func Compare(sides []Side, o Options) (*Comparison, error) {
 		return c, fmt.Errorf("%w: %s", ErrNoLevel, nothingInCommon(sides, c.Alone))
 	}
 	c.Warnings = append(unequalLoads(groups), warnings(sides, groups)...)
-	c.conclude()
+	c.adjust(func(r *Row) bool { return r.Name == metric.FailureShare }) // the many figures of latency must not hide failures
+	c.adjust(func(r *Row) bool { return r.Name != metric.FailureShare })
 	return c, nil
 }
 
@@ -244,14 +245,7 @@ func newRow(levels [][]*outcome.Level, singles []*single, q metric.Quantity) (ro
 	return row, known && paused, nil
 }
 
-// conclude adjusts all p-values together, because more tests give more false positives. Failures are
-// adjusted apart, because the many figures of latency must not hide them.
-func (c *Comparison) conclude() {
-	c.adjust(func(r *Row) bool { return r.Name == metric.FailureShare })
-	c.adjust(func(r *Row) bool { return r.Name != metric.FailureShare })
-}
-
-// adjust adjusts the p-values of some rows together.
+// adjust adjusts the p-values of some rows together, because more tests give more false positives.
 func (c *Comparison) adjust(some func(*Row) bool) {
 	var deltas []*Delta
 	var better []int

@@ -49,7 +49,7 @@ func match(sides []Side) []group {
 	var out []group
 	for _, byLoad := range split(all, loadKey) {
 		parts := [][]place{byLoad}
-		if isBurst(byLoad[0].level) || anySideHasTwo(byLoad, promptsKey) {
+		if l := byLoad[0].level; l.Rate <= 0 && l.Concurrency <= 0 || anySideHasTwo(byLoad, promptsKey) {
 			parts = split(byLoad, promptsKey)
 		}
 		for _, part := range parts {
@@ -140,8 +140,6 @@ func loadName(l *outcome.Level) string {
 	}
 	return strings.Join(words, " ")
 }
-
-func isBurst(l *outcome.Level) bool { return l.Rate <= 0 && l.Concurrency <= 0 }
 
 // loadKey is the place without the number of prompts. Rate and concurrency come from the level's own
 // fields, because some levels have no coordinates.

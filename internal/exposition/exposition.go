@@ -157,21 +157,15 @@ func (t text) total(p *Point) {
 func (t text) sample(suffix string, labels []Label, value float64) {
 	var b strings.Builder
 	b.WriteString(t.family.Name + suffix)
-	for i, l := range labels {
-		b.WriteByte(",{"[btoi(i == 0)])
-		b.WriteString(l.Name + `="` + escape(l.Value) + `"`)
+	separator := "{"
+	for _, l := range labels {
+		b.WriteString(separator + l.Name + `="` + escape(l.Value) + `"`)
+		separator = ","
 	}
 	if len(labels) > 0 {
 		b.WriteByte('}')
 	}
 	t.line(b.String(), " ", number(value))
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // with returns a copy of labels with one more label.

@@ -187,7 +187,8 @@ func TestHTTP(t *testing.T) {
 		client := &http.Client{Transport: &http.Transport{DialContext: n.Dial}}
 		defer client.CloseIdleConnections()
 		for range 3 {
-			res := must.Get(client.Post(srv.URL, "text/plain", strings.NewReader("hello")))(t)
+			res, err := client.Post(srv.URL, "text/plain", strings.NewReader("hello"))
+			must.Do(t, err)
 			b, _ := io.ReadAll(res.Body)
 			_ = res.Body.Close()
 			if string(b) != "hello" {

@@ -62,7 +62,8 @@ func (w heldWriter) Write(p []byte) (int, error) {
 	note := c.note
 	c.mu.Unlock()
 	if w.noted {
-		for line := range strings.SplitSeq(unwrap(string(p)), "\n") {
+		joined := strings.ReplaceAll(string(p), "\n  ", " ") // wrapLines broke these lines
+		for line := range strings.SplitSeq(joined, "\n") {
 			if line = strings.TrimSpace(line); line != "" {
 				note(line)
 			}

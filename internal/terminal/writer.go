@@ -74,6 +74,3 @@ func wrapLines(text string, wide int) string {
 	}
 	return b.String()
 }
-
-// unwrap joins the lines that wrapLines broke.
-func unwrap(text string) string { return strings.ReplaceAll(text, "\n  ", " ") }

@@ -21,7 +21,8 @@ import (
 func cookieOf(t testing.TB, server *httptest.Server) *http.Cookie {
 	t.Helper()
 	r := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/?token="+url.QueryEscape(token), nil))(t)
-	answer := must.Get(http.DefaultTransport.RoundTrip(r))(t)
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	must.Do(t, err)
 	must.Do(t, answer.Body.Close())
 	cookies := answer.Cookies()
 	if answer.StatusCode != http.StatusOK || len(cookies) != 1 {
@@ -46,7 +47,8 @@ func TestUserWithoutToken(t *testing.T) {
 		for name, value := range header {
 			r.Header.Set(name, value)
 		}
-		answer := must.Get(client.Do(r))(t)
+		answer, err := client.Do(r)
+		must.Do(t, err)
 		defer func() { _ = answer.Body.Close() }()
 		text := make([]byte, 1<<20)
 		n, _ := answer.Body.Read(text)
