@@ -277,10 +277,7 @@ func FuzzRequest(f *testing.F) {
 			}
 		}
 	}
-	s, err := New(Options{MaxModelLen: 300, ForgetTruth: true})
-	if err != nil {
-		f.Fatal(err)
-	}
+	s := must.Get(New(Options{MaxModelLen: 300, ForgetTruth: true}))(f)
 	f.Cleanup(func() { s.Close() })
 	f.Fuzz(func(t *testing.T, path uint8, body string) {
 		w := httptest.NewRecorder()

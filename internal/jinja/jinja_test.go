@@ -129,14 +129,9 @@ func TestLimits(t *testing.T) {
 }
 
 func FuzzTemplate(f *testing.F) {
-	data, err := os.ReadFile("testdata/cases.json")
-	if err != nil {
-		f.Fatal(err)
-	}
+	data := must.Get(os.ReadFile("testdata/cases.json"))(f)
 	var file struct{ Cases []struct{ Template string } }
-	if err := json.Unmarshal(data, &file); err != nil {
-		f.Fatal(err)
-	}
+	must.Do(f, json.Unmarshal(data, &file))
 	for _, c := range file.Cases {
 		f.Add(c.Template)
 	}

@@ -119,10 +119,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(minimal))
 	f.Add([]byte(aliases(20)))
 	for _, name := range Names() {
-		b, err := os.ReadFile(filepath.Join("..", "profiles", name+".yaml"))
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(filepath.Join("..", "profiles", name+".yaml")))(f)
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
