@@ -36,16 +36,6 @@ type Input struct {
 	Messages []Message // a conversation
 	Audio    *Audio    // audio to transcribe
 	Plain    bool      // Quote joins Messages into one text, for a protocol without roles
-
-	// Placeholders stand for token ids that were never generated. Only the
-	// virtual-time engine accepts them. With a million prompts they save seconds.
-	Placeholders []Placeholder
-}
-
-// A Placeholder stands for a prompt of token ids. Placeholders with the same Number share a prefix.
-type Placeholder struct {
-	Number uint64
-	Tokens int
 }
 
 // Audio is an audio file. Some servers choose the decoder by the extension in Name.

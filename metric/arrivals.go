@@ -3,6 +3,7 @@ package metric
 import (
 	"cmp"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/tacho-bench/tacho"
@@ -118,7 +119,7 @@ func (a *arrivals) ordered() (n int, each func(i int) (arrival, int)) {
 	if a.spilt {
 		return len(a.bins), func(i int) (arrival, int) { return arrival{a.begin(i), a.bins[i].tokens}, int(a.bins[i].events) }
 	}
-	stat.SortBy(a.exact, func(one arrival) uint64 { return uint64(max(one.at, 0)) })
+	slices.SortStableFunc(a.exact, func(x, y arrival) int { return cmp.Compare(max(x.at, 0), max(y.at, 0)) })
 	return len(a.exact), func(i int) (arrival, int) { return a.exact[i], 1 }
 }
 

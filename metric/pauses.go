@@ -286,7 +286,7 @@ func prefillTime(streams []*marks, stops []stop) float64 {
 			each = append(each, float64(m.first-m.sent)/float64(m.fresh))
 		}
 	}
-	stat.SortTimes(firsts)
+	slices.Sort(firsts)
 	for i := range stops {
 		st, tokens := &stops[i], 0
 		begin := st.to // of the prefill: after the first tokens before, because a prompt may be processed in several steps

@@ -1,11 +1,12 @@
 package metric
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/tacho-bench/tacho"
-	"github.com/tacho-bench/tacho/stat"
 )
 
 // A moment returns one timestamp of a request, or tacho.Never.
@@ -77,8 +78,8 @@ func peakOverlap(all []marks, from, to moment) int {
 			begins, ends = append(begins, a), append(ends, b)
 		}
 	}
-	stat.SortTimes(begins)
-	stat.SortTimes(ends)
+	slices.Sort(begins)
+	slices.Sort(ends)
 	ended, peak := 0, 0
 	for i, at := range begins {
 		for ends[ended] <= at {
@@ -145,8 +146,7 @@ func drift(all []marks, origin moment) *Drift {
 	if len(sends) < driftMin {
 		return nil
 	}
-	stat.SortBy(sends, func(s send) uint64 { return stat.TimeKey(s.sent) })
-	stat.SortBy(sends, func(s send) uint64 { return stat.TimeKey(s.origin) })
+	slices.SortStableFunc(sends, func(a, b send) int { return cmp.Or(cmp.Compare(a.origin, b.origin), cmp.Compare(a.sent, b.sent)) })
 	meanLag := func(part []send) float64 {
 		var total time.Duration
 		for _, s := range part {

@@ -168,8 +168,8 @@ func (d *Digest) Distribution() Distribution {
 
 // Sample returns the observations of an exact Digest in ascending order.
 func (d *Digest) Sample() Sample {
-	SortBy(d.nanos, func(n int32) uint64 { return uint64(int64(n) - math.MinInt32) })
-	SortBy(d.others, inOrderOf)
+	slices.Sort(d.nanos)
+	slices.Sort(d.others)
 	out, others := make(Sample, 0, len(d.nanos)+len(d.others)), d.others
 	for _, n := range d.nanos {
 		x := float64(n) / millionth
@@ -179,15 +179,6 @@ func (d *Digest) Sample() Sample {
 		out = append(out, x)
 	}
 	return append(out, others...)
-}
-
-// inOrderOf returns a key that sorts like x: the bits of x, inverted for negative numbers.
-func inOrderOf(x float64) uint64 {
-	b := math.Float64bits(x)
-	if b>>63 == 1 {
-		return ^b
-	}
-	return b | 1<<63
 }
 
 // A Distribution describes a set of observations.

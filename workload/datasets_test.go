@@ -11,7 +11,6 @@ import (
 	"image"
 	_ "image/jpeg" // for the images of random_mm
 	"io"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -466,30 +465,6 @@ func TestMix(t *testing.T) {
 	}
 	if _, err := workload.Mix(1, []workload.Class{{Workload: class(1), Weight: 0}}); err == nil {
 		t.Error("a weight of 0 is taken")
-	}
-}
-
-// TestPlaceholdersDependOnTheSeed checks that placeholders depend on the seed like real ids: two
-// classes of a mix share nothing.
-func TestPlaceholdersDependOnTheSeed(t *testing.T) {
-	of := func(seed uint64) map[uint64]bool {
-		o := workload.Options{IDs: true, Placeholders: true, IgnoreEOS: true, Seed: seed, Prefix: 3, Input: workload.Fixed(5), Output: workload.Fixed(1)}
-		numbers := map[uint64]bool{}
-		for _, q := range requests(t, make1(t, "random", o), 20) {
-			for _, u := range q.Input.Placeholders {
-				numbers[u.Number] = true
-			}
-		}
-		return numbers
-	}
-	one, other := of(1), of(2)
-	for n := range one {
-		if other[n] {
-			t.Error("two seeds have the same tokens")
-		}
-	}
-	if len(one) != 21 || !maps.Equal(one, of(1)) {
-		t.Errorf("%d different ones, want 20 and what they begin with", len(one))
 	}
 }
 

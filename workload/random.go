@@ -155,7 +155,6 @@ func newRandom(ctx context.Context, o Options) (Workload, error) {
 	}
 	w.group = w.popular()
 	if o.Batch > 1 {
-		w.Placeholders = false // batched reads the ids
 		return batched{w, uint64(o.Batch), uint64(o.Count)}, w.prepare()
 	}
 	return w, w.prepare()
@@ -218,12 +217,6 @@ func (w *drawn) Session(i uint64) (tacho.Session, error) {
 	input, output := w.lengths(i, rng)
 	q := tacho.Request{MaxTokens: output, IgnoreEOS: w.IgnoreEOS}
 	opening := prefixIndex - w.group(i, rng)
-	if w.IDs && w.Placeholders && w.IgnoreEOS { // without ignore_eos the length of an answer depends on the ids
-		own := turnKey(w.Seed, 0) // other classes of a mix have different prompts
-		q.Input.Placeholders = []tacho.Placeholder{{Number: own ^ opening, Tokens: w.Prefix}, {Number: own ^ i, Tokens: input}}
-		q.InputTokens = w.Prefix + input
-		return single(i, q), nil
-	}
 	if w.IDs {
 		q.Input.IDs = w.ids.append(w.ids.append(make([]int32, 0, w.Prefix+input), streamOf(w.Seed, opening), w.Prefix), stream, input)
 		q.InputTokens = len(q.Input.IDs)

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"encoding/binary"
 	"hash/maphash"
 	"slices"
 	"sync"
@@ -143,12 +142,6 @@ func promptBytes(b []byte, q *tacho.Request) []byte {
 	b = append(slices.Grow(b, len(in.Text)+4*len(in.IDs)), in.Text...)
 	for _, id := range in.IDs {
 		b = append(b, byte(id), byte(id>>8), byte(id>>16), byte(id>>24))
-	}
-	for _, u := range in.Placeholders {
-		b = slices.Grow(b, 4*u.Tokens)
-		for k := range u.Tokens {
-			b = binary.LittleEndian.AppendUint32(b, uint32((u.Number+uint64(k)<<32)*0x9e3779b97f4a7c15>>32))
-		}
 	}
 	for _, m := range in.Messages {
 		b = append(append(append(b, m.Role...), m.Content...), m.Raw...)

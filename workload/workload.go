@@ -14,19 +14,18 @@ import (
 
 // Options are the inputs of all datasets. Each dataset uses the options it needs.
 type Options struct {
-	Seed         uint64
-	Count        int           // sessions requested; 0 means all
-	Counter      token.Counter // counts prompts as the server does
-	IDs          bool          // the backend accepts token ids
-	Placeholders bool          // ids may be replaced by placeholders because only the virtual-time engine receives them
-	Messages     bool          // the backend accepts messages
-	Media        bool          // the backend accepts messages with images, audio or video
-	Audio        bool          // the backend transcribes audio
-	Path         string        // path of the data
-	Files        []string      // local files of a hub dataset
-	Hub          string        // name of the dataset on the hub
-	Shuffle      bool
-	Repeat       bool // start again at the end of the data
+	Seed     uint64
+	Count    int           // sessions requested; 0 means all
+	Counter  token.Counter // counts prompts as the server does
+	IDs      bool          // the backend accepts token ids
+	Messages bool          // the backend accepts messages
+	Media    bool          // the backend accepts messages with images, audio or video
+	Audio    bool          // the backend transcribes audio
+	Path     string        // path of the data
+	Files    []string      // local files of a hub dataset
+	Hub      string        // name of the dataset on the hub
+	Shuffle  bool
+	Repeat   bool // start again at the end of the data
 
 	Input     Length // prompt tokens
 	Output    Length // output tokens; negative means the length in the data

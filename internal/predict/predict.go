@@ -385,9 +385,6 @@ func (r *runner) stepRequest(f *flight) *step.Request {
 
 func fill(p *words.Prompt, in *tacho.Input) {
 	p.AddIDs(in.IDs)
-	for _, u := range in.Placeholders {
-		p.AddPlaceholders(u.Number, u.Tokens)
-	}
 	p.AddText(in.Text)
 	for _, m := range in.Messages {
 		p.AddText(m.Content)

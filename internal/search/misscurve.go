@@ -5,8 +5,6 @@ import (
 	"math"
 	"slices"
 	"sort"
-
-	"github.com/tacho-bench/tacho/stat"
 )
 
 // A missCurve estimates the share of requests that miss a goal at any load near the
@@ -206,7 +204,7 @@ func (c *missCurve) simulatedBins(step int) (out []delayBin) {
 	for i, seconds := range delays {
 		sorted[i] = math.Float32bits(float32(max(seconds, 0)))
 	}
-	stat.SortBy(sorted, func(bits uint32) uint64 { return uint64(bits) })
+	slices.Sort(sorted)
 	from := 0.0
 	for _, zone := range delayZones {
 		share := (zone.to - from) / float64(zone.bins)

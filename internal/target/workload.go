@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tacho-bench/tacho/internal/route"
 	"github.com/tacho-bench/tacho/plan"
 	"github.com/tacho-bench/tacho/workload"
 )
@@ -88,7 +87,6 @@ func (f *feed) dataset(ctx context.Context, p *plan.Plan, count int, seed uint64
 func (f *feed) datasetOptions(p *plan.Plan, kind workload.Kind) workload.Options {
 	o, takes := kind.Options(&p.Dataset), f.target.Kind.Takes
 	o.IDs, o.Messages, o.Media, o.Audio = f.target.takesIDs(p, kind), takes.Messages, takes.Media, takes.Audio
-	o.Placeholders = p.Virtual && !f.byPrefix()
 	o.Counter, o.Vocab, o.Progress = f.counting.counter, f.counting.vocabulary(), f.progress
 	if o.IgnoreEOS = o.IgnoreEOS && f.target.Kind.ExactLength; p.IgnoreEOS != nil {
 		o.IgnoreEOS = *p.IgnoreEOS
@@ -104,12 +102,6 @@ func (f *feed) datasetOptions(p *plan.Plan, kind workload.Kind) workload.Options
 
 // progress reports the progress of creating prompts.
 func (f *feed) progress(done, all int) { f.env.Observer.Progress("", int64(done), int64(all)) }
-
-// byPrefix reports whether the router reads prompts.
-func (f *feed) byPrefix() bool {
-	policy, err := route.Find(f.Plan.Balance)
-	return err != nil || policy.ByPrefix
-}
 
 // takesIDs reports whether prompts of a dataset are sent as token ids.
 func (t *Target) takesIDs(p *plan.Plan, kind workload.Kind) bool {

@@ -43,21 +43,6 @@ func (p *Prompt) AddIDs(ids []int32) {
 	}
 }
 
-// AddPlaceholders adds n tokens whose ids were never generated. Placeholders with
-// the same number are equal, token by token, and differ from all ids.
-func (p *Prompt) AddPlaceholders(number uint64, n int) {
-	p.IsIDs = p.IsIDs || n > 0
-	for at := 0; at < n; {
-		some := n - at
-		if p.BlockTokens > 0 {
-			some = min(some, p.BlockTokens-p.inBlock)
-		}
-		p.Seed = mixed(mixed(mixed(p.Seed, number), uint64(at)), uint64(some))
-		p.count(some)
-		at += some
-	}
-}
-
 // Add adds a token by its id or by a hash of its text.
 func (p *Prompt) Add(token uint64) {
 	p.Seed = mixed(p.Seed, token)
