@@ -195,19 +195,14 @@ func (d *ollamaDecoder) member(key []byte) {
 		d.usage.Prompt = s.Natural()
 	case "eval_count":
 		d.usage.Completion = s.Natural()
-	default:
-		// Loading the model delays the prompt, so the load time counts as queueing.
-		s := &d.scan
-		switch string(key) {
-		case "total_duration":
-			d.times.Total = time.Duration(s.Natural())
-		case "load_duration":
-			d.times.Queue = time.Duration(s.Natural())
-		case "prompt_eval_duration":
-			d.times.Prefill = time.Duration(s.Natural())
-		case "eval_duration":
-			d.times.Decode = time.Duration(s.Natural())
-		}
+	case "total_duration":
+		d.times.Total = time.Duration(s.Natural())
+	case "load_duration": // loading the model delays the prompt
+		d.times.Queue = time.Duration(s.Natural())
+	case "prompt_eval_duration":
+		d.times.Prefill = time.Duration(s.Natural())
+	case "eval_duration":
+		d.times.Decode = time.Duration(s.Natural())
 	}
 }
 

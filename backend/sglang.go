@@ -94,7 +94,7 @@ func (m *sglangMeta) times() (t tacho.ServerTimes) {
 }
 
 func (d *sglangDecoder) decode(payload []byte, c *chunk) error {
-	if string(payload) == sglangDone {
+	if string(payload) == wire.OpenAIDone {
 		c.end = true
 		return nil
 	}
@@ -206,6 +206,3 @@ func (d *sglangDecoder) metaMember(key []byte) {
 		})
 	}
 }
-
-// sglangDone is the payload that ends a stream.
-const sglangDone = "[DONE]"

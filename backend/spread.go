@@ -77,7 +77,7 @@ type spreadCall struct {
 func (c *spreadCall) keep() {
 	for _, one := range c.calls {
 		if one != nil {
-			one.reusable = true
+			one.keep()
 		}
 	}
 }

@@ -44,8 +44,7 @@ var generate = &dialect{
 			Sampling json.RawMessage `json:"sampling_params"`
 		}
 		_ = json.Unmarshal(body, &q) // the dialect reports the error
-		switch {
-		case q.Inputs != nil:
+		if q.Inputs != nil {
 			return tgiWhole
 		}
 		return sglangGenerate

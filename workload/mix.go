@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 
 	"github.com/tacho-bench/tacho"
@@ -137,11 +136,7 @@ func (c *Class) apply(s *tacho.Session, i uint64) {
 		}
 		q.Header = append(q.Header, c.Header...)
 		if c.Priority != nil {
-			q.Extra = maps.Clone(q.Extra)
-			if q.Extra == nil {
-				q.Extra = map[string]any{}
-			}
-			q.Extra["priority"] = *c.Priority
+			setExtra(q, "priority", *c.Priority)
 		}
 	}
 }

@@ -248,11 +248,7 @@ func (w *pool) request(i uint64, turn int, e *entry, opening string) (tacho.Requ
 	q.MaxTokens = w.outputOf(i, turn, e)
 	q.Labels, q.Header = labelsOf(e.Labels), labelsOf(e.Headers)
 	if e.Tools != nil {
-		q.Extra = maps.Clone(q.Extra)
-		if q.Extra == nil {
-			q.Extra = map[string]any{}
-		}
-		q.Extra["tools"] = e.Tools
+		setExtra(&q, "tools", e.Tools)
 	}
 	switch {
 	case e.IDs != nil:

@@ -3,7 +3,6 @@ package workload
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"strings"
 
 	"github.com/tacho-bench/tacho"
@@ -95,11 +94,7 @@ func (w *shaped) shape(s tacho.Session, err error) (tacho.Session, error) {
 	}
 	for t := range s.Turns {
 		q := &s.Turns[t].Request
-		q.Extra = maps.Clone(q.Extra)
-		if q.Extra == nil {
-			q.Extra = map[string]any{}
-		}
-		q.Extra["structured_outputs"] = map[string]any{w.form.kind: w.form.value}
+		setExtra(q, "structured_outputs", map[string]any{w.form.kind: w.form.value})
 		q.Labels = append(q.Labels, tacho.Label{Key: "form", Value: w.form.kind})
 		q.IgnoreEOS = false // a format ends by itself
 	}

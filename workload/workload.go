@@ -133,6 +133,17 @@ func turnKey(i uint64, turn int) uint64 {
 	return x ^ x>>31
 }
 
+// setExtra sets a field of the body in a copy of the request's extra fields, which sessions may share.
+func setExtra(q *tacho.Request, name string, value any) {
+	extra := map[string]any{name: value}
+	for k, v := range q.Extra {
+		if k != name {
+			extra[k] = v
+		}
+	}
+	q.Extra = extra
+}
+
 // single returns a session with one request.
 func single(i uint64, q tacho.Request) tacho.Session {
 	q.Session = i
