@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/internal/live"
 	"github.com/tacho-bench/tacho/internal/must"
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/plan"
@@ -173,5 +174,16 @@ func TestStartIsMonotonic(t *testing.T) {
 	}
 	if start.UnixNano() != at.UnixNano() {
 		t.Errorf("the level starts at %v, want %v", start, at)
+	}
+}
+
+// A level that ends before the next check has heard its agents.
+func TestEndOfALevelEndsTheSilence(t *testing.T) {
+	var said []string
+	c := &Coordinator{Options: Options{Say: func(line string) { said = append(said, line) }}}
+	c.setSilent("no agent is heard")
+	must.Do(t, c.collect(t.Context(), newLevelRun(&run.Task{}, "0-x"), &run.Drive{Live: &live.Feed{}}))
+	if c.silent != "" || len(said) != 2 || said[1] != "Agents are heard again." {
+		t.Errorf("silent: %q; it said %q", c.silent, said)
 	}
 }
