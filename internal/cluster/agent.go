@@ -109,7 +109,7 @@ func RunAgent(ctx context.Context, o AgentOptions) error {
 	if err := a.join(ctx); err != nil {
 		return err
 	}
-	defer a.shutdown()
+	defer a.shutdown(ctx)
 	a.drainOldSpools()
 	if o.Joined != nil {
 		o.Joined(a.info.Key)
@@ -160,12 +160,12 @@ func (a *agent) join(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return flush(a.control)
+	return flush(ctx, a.control)
 }
 
 // flush waits until NATS has received all messages, at most requestTimeout.
-func flush(nc *nats.Conn) error {
-	ctx, cancel := context.WithTimeout(context.Background(), requestTimeout)
+func flush(ctx context.Context, nc *nats.Conn) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
 	return nc.FlushWithContext(ctx)
 }
@@ -187,12 +187,12 @@ func (a *agent) connect(ctx context.Context) (err error) {
 }
 
 // shutdown ends all shares. Undelivered records stay in the spool.
-func (a *agent) shutdown() {
+func (a *agent) shutdown(ctx context.Context) {
 	a.stopShares()
 	a.cancel()
 	a.mu.Lock()
 	if a.run != "" && a.publishHeartbeat(heartbeat{Stopped: true}) == nil { // the coordinator need not wait for more
-		_ = flush(a.control) // without this message the coordinator notices the silence
+		_ = flush(ctx, a.control) // without this message the coordinator notices the silence
 	}
 	a.mu.Unlock()
 	a.active.Wait()
