@@ -31,14 +31,15 @@ type Record struct {
 
 	Timeline
 
-	Usage      *Usage       `json:"usage,omitempty"` // the server's own counts, if reported
-	Output     int          `json:"output_tokens"`   // output tokens, from the most trusted count available
-	OutputFrom CountSource  `json:"output_from,omitempty"`
-	Finish     string       `json:"finish,omitempty"`   // the server's finish reason
-	Server     *ServerTimes `json:"server,omitempty"`   // the server's own measurements, if reported
-	Endpoint   string       `json:"endpoint,omitempty"` // the server that received the request, if there are several
-	Attempts   int          `json:"attempts,omitempty"` // number of times sent; 0 means once. Timestamps of sending are from the first attempt
-	Text       string       `json:"text,omitempty"`     // the generated text, if the run keeps texts
+	Usage      *Usage         `json:"usage,omitempty"` // the server's own counts, if reported
+	Output     int            `json:"output_tokens"`   // output tokens, from the most trusted count available
+	OutputFrom CountSource    `json:"output_from,omitempty"`
+	Finish     string         `json:"finish,omitempty"`     // the server's finish reason
+	Server     *ServerTimes   `json:"server,omitempty"`     // the server's own measurements, if reported
+	Endpoint   string         `json:"endpoint,omitempty"`   // the server that received the request, if there are several
+	Attempts   int            `json:"attempts,omitempty"`   // number of times sent; 0 means once. Timestamps of sending are from the first attempt
+	Text       string         `json:"text,omitempty"`       // the generated text, if the run keeps texts
+	Calls      []FunctionCall `json:"tool_calls,omitempty"` // the tool calls in Text, if the run keeps texts and the protocol separates them
 
 	// Answer is the part of Text without reasoning and tool calls. The next turn of a session quotes Answer. It is not
 	// stored.
@@ -279,6 +280,12 @@ const (
 	Canceled  Cause = "canceled"  // the run was stopped
 	Unsent    Cause = "unsent"    // the request could not be encoded
 )
+
+// A FunctionCall is a call of a function that the model asks for.
+type FunctionCall struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"` // JSON, as received
+}
 
 // A Failure describes how and in which phase a request failed.
 type Failure struct {

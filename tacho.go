@@ -26,6 +26,8 @@ type Request struct {
 	Labels      Labels         // low-cardinality groups: class, dataset, adapter
 	Extra       map[string]any // merged into the request body last, verbatim
 	Header      []Label        // additional headers; they override the headers common to all requests
+	Scorer      string         // name of the rule that compares the answer with Reference; not sent
+	Reference   string         // the right answer, in the form that the scorer reads; not sent
 }
 
 // Input is the input of the model, in exactly one of four forms. If a backend cannot send a form, its Prepare returns

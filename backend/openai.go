@@ -160,7 +160,7 @@ func (d *openAIDecoder) decode(payload []byte, c *chunk) error {
 		return err
 	}
 	c.failed, c.message = x.Failed, x.Error
-	c.text, c.finish = x.Text, x.Finish
+	c.text, c.calls, c.finish = x.Text, x.Calls, x.Finish
 	if x.NaN {
 		c.finish = []byte(wire.NaNHappened)
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,8 +31,9 @@ type chunk struct {
 	tokens  int             // number of tokens; 0 if unknown
 	mute    bool            // the event carries neither text nor token ids nor log probabilities, but possibly a count
 	text    []byte
-	content []byte // content part of a text with several kinds; nil if the text is of one kind
-	whole   bool   // text is the complete text so far and replaces earlier text
+	content []byte          // content part of a text with several kinds; nil if the text is of one kind
+	calls   []wire.CallPart // tool calls in text
+	whole   bool            // text is the complete text so far and replaces earlier text
 
 	end    bool   // the stream is complete
 	finish []byte // finish reason, empty if not finished
@@ -87,6 +89,7 @@ type reader struct {
 	broken    int // number of unreadable payloads
 	text      []byte
 	content   []byte // content part of text
+	calls     toolCalls
 	ended     bool
 	done      bool     // [DONE] ended the stream; what follows does not belong to the answer
 	closing   *closing // event that ended the answer without text
@@ -245,12 +248,49 @@ func (r *reader) keep(c *chunk) {
 		return
 	}
 	r.text = append(r.text, c.text...)
+	r.calls.add(c)
 	switch {
 	case c.content != nil:
 		r.content = append(r.content, c.content...)
 	case c.kind == tacho.Content:
 		r.content = append(r.content, c.text...)
 	}
+}
+
+// toolCalls collects the pieces of tool calls. A piece without an index begins a new call if it is a name.
+type toolCalls struct {
+	index            []int
+	names, arguments [][]byte
+}
+
+func (t *toolCalls) add(c *chunk) {
+	for _, p := range c.calls {
+		i := slices.Index(t.index, p.Index)
+		if p.Index < 0 {
+			if i = len(t.index) - 1; p.Name {
+				i = -1
+			}
+		}
+		if i < 0 {
+			if len(t.index) == limit.Calls {
+				return
+			}
+			i, t.index = len(t.index), append(t.index, p.Index)
+			t.names, t.arguments = append(t.names, nil), append(t.arguments, nil)
+		}
+		to := &t.arguments[i]
+		if p.Name {
+			to = &t.names[i]
+		}
+		*to = append(*to, c.text[p.From:p.To]...)
+	}
+}
+
+func (t *toolCalls) list() (out []tacho.FunctionCall) {
+	for i := range t.index {
+		out = append(out, tacho.FunctionCall{Name: string(t.names[i]), Arguments: string(t.arguments[i])})
+	}
+	return out
 }
 
 // account stores token counts and timings from the server. Later values replace earlier ones.
@@ -342,6 +382,7 @@ func (r *reader) finish() {
 		if r.rec.Answer = r.rec.Text; len(r.content) < len(r.text) {
 			r.rec.Answer = string(r.content)
 		}
+		r.rec.Calls = r.calls.list()
 	}
 	r.rec.Output, r.rec.OutputFrom = output(r.rec)
 }

@@ -42,6 +42,7 @@ type Config struct {
 	RoundTripMillis  *float64  `json:"round_trip_ms,omitempty"`             // round trip to the server, measured by a TCP handshake; nil means unknown
 	Client           *Client   `json:"client,omitempty"`                    // condition of the client; nil means unknown
 	Agents           []Agent   `json:"agents,omitempty"`                    // agents that shared the load; empty if one machine sent it
+	Answers          *Answers  `json:"answers,omitempty"`                   // judgement on the answers; nil if none were kept
 	Known            []Reason  `json:"known,omitempty"`                     // reasons known by the caller: a simulated server, a lost agent
 }
 

@@ -53,7 +53,7 @@ func SeverityOf(v float64) string {
 }
 
 // levelQuantities are the quantities of a whole level, besides Figures.
-var levelQuantities = []Quantity{
+var levelQuantities = slices.Concat([]Quantity{
 	{Name: "request_throughput", Title: "Requests", Unit: RequestsPerSec, Better: 1, of: served(func(t *Throughput) *float64 { return &t.RequestsPerS })},
 	{Name: "output_throughput", Title: "Output", Unit: TokensPerSec, Better: 1, of: served(func(t *Throughput) *float64 { return &t.OutputTokensPerS })},
 	{Name: "total_token_throughput", Title: "Total", Unit: TokensPerSec, Better: 1, of: served(func(t *Throughput) *float64 { return &t.TotalTokensPerS })},
@@ -97,7 +97,7 @@ var levelQuantities = []Quantity{
 		v := float64(i)
 		return &v
 	}},
-}
+}, answerQuantities)
 
 func served(of func(*Throughput) *float64) func(*Summary) *float64 {
 	return func(s *Summary) *float64 {

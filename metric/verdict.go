@@ -99,7 +99,7 @@ type Rule struct {
 var never = math.Inf(1)
 
 // Rules are all rules in the order of their reasons. All thresholds are in these tables.
-var Rules = slices.Concat(recordRules, bufferedRules, textRules, clockRules, networkRules, loadRules, pauseRules, pageRules, idleRules, clientRules)
+var Rules = slices.Concat(recordRules, bufferedRules, textRules, clockRules, networkRules, loadRules, pauseRules, pageRules, idleRules, answerRules, clientRules)
 
 // recordRules examine the records.
 var recordRules = []Rule{

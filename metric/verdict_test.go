@@ -231,6 +231,14 @@ var verdictCases = []struct {
 	{"output counted by events", func(s *metric.Summary) {
 		s.Tokens.OutputBy = append(s.Tokens.OutputBy, metric.CountedBy{Source: tacho.FromEvents, Requests: 11})
 	}, "output-by-events DEGRADED"},
+	{"broken answers", func(s *metric.Summary) {
+		s.Config.Answers = &metric.Answers{Checked: 400, Flagged: 38, Findings: []metric.AnswerFinding{{Kind: "in a loop", Count: 38}}}
+	}, "answers-broken NOTE"},
+	{"worse answers", func(s *metric.Summary) {
+		s.Config.Answers = &metric.Answers{Checked: 400, Paired: &metric.PairedAnswers{
+			Prompts: 400, Changed: 40, Floor: 4, Verdict: metric.WorseAnswer, Score: &metric.PairedScore{Loss: 0.04, Range: metric.Limits{Low: 0.02, High: 0.06}},
+		}}
+	}, "answers-worse NOTE"},
 	{"too few samples for p99", func(s *metric.Summary) { setSamples(s, metric.TTFT, 367) }, "few-samples NOTE"},
 	{"enough samples for p99", func(s *metric.Summary) { setSamples(s, metric.TTFT, 368) }, ""},
 	{"too few samples of what nobody asked for", func(s *metric.Summary) { setSamples(s, metric.E2EL, 1) }, ""},

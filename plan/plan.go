@@ -27,6 +27,7 @@ type Plan struct {
 	Body             `group:"Request"`
 	Preset           `group:"Workload"`
 	workload.Dataset `group:"Dataset"`
+	Answers          `group:"Answers"`
 	Results          `group:"Results"`
 	Machines         `group:"Agents"`
 
@@ -66,6 +67,13 @@ type Server struct {
 	GPUMetricsURL   []string `flag:"gpu-metrics-url" help:"+ metrics page of a DCGM exporter, for GPU utilization and power"`
 	MetricsInterval Seconds  `flag:"metrics-interval" default:"1" help:"+ interval between reads of the metrics pages"`
 	Label           string   `flag:"label" help:"name of the run, used in file names"`
+}
+
+// Answers selects how the answers are judged.
+type Answers struct {
+	Score        string `flag:"score" list:"no" help:"+ scorer of the answers (docs/answers.md); default: the dataset's"`
+	CheckAnswers bool   `flag:"check-answers" list:"no" help:"+ also send prompts alone, twice, and tell whether load makes the answers worse; levels have the same prompts, temperature 0"`
+	AlonePrompts int    `flag:"alone-prompts" list:"no" default:"500" most:"100000" help:"+ with --check-answers: number of prompts to send alone"`
 }
 
 // Preset selects a workload with a published definition.

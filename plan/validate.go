@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tacho-bench/tacho/backend"
+	"github.com/tacho-bench/tacho/internal/score"
 	"github.com/tacho-bench/tacho/internal/spelling"
 	"github.com/tacho-bench/tacho/pace"
 	"github.com/tacho-bench/tacho/workload"
@@ -16,7 +17,7 @@ import (
 
 // Validate checks the plan before anything is sent.
 func (p *Plan) Validate() error {
-	if err := cmp.Or(p.validateLists(), p.validateMachines()); err != nil {
+	if err := cmp.Or(p.validateLists(), p.validateMachines(), p.validateAnswers()); err != nil {
 		return err
 	}
 	levels, err := p.levels()
@@ -61,6 +62,33 @@ func (p *Plan) validatePrediction() error {
 		return fmt.Errorf("--replicas %d: write at least 1", p.Replicas)
 	case p.Draws < 0:
 		return fmt.Errorf("--draws %d: want 0 or more", p.Draws)
+	}
+	return nil
+}
+
+// JudgesAnswers reports whether the answers are scored or compared.
+func (p *Plan) JudgesAnswers() bool { return p.Score != "" || p.CheckAnswers }
+
+// validateAnswers checks the options that judge answers.
+func (p *Plan) validateAnswers() error {
+	if p.Score != "" {
+		if _, err := score.Named(p.Score); err != nil {
+			return fmt.Errorf("--score: %w", err)
+		}
+	}
+	switch {
+	case p.JudgesAnswers() && p.Agents > 0:
+		return errors.New("--score and --check-answers read the answers in one process and cannot be combined with --agents")
+	case p.JudgesAnswers() && p.Virtual:
+		return errors.New("--score and --check-answers need answers, which --virtual does not compute: use --sim without --virtual")
+	case !p.CheckAnswers:
+		return nil
+	case p.Replay != "":
+		return errors.New("--check-answers cannot be combined with --replay")
+	case p.Temperature != nil && *p.Temperature > 0:
+		return errors.New("--check-answers compares answers one by one and needs --temperature 0")
+	case p.AlonePrompts < 1:
+		return fmt.Errorf("--alone-prompts %d: want at least 1", p.AlonePrompts)
 	}
 	return nil
 }

@@ -208,7 +208,12 @@ func (p *faultPlan) hit(rate float64) bool {
 	if rate >= 1 {
 		return true
 	}
+	return p.draw() < rate
+}
+
+// draw draws a number from 0 to 1.
+func (p *faultPlan) draw() float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.rng.Float64() < rate
+	return p.rng.Float64()
 }

@@ -105,6 +105,26 @@ var FaultKinds = []FaultKind{
 		apply: func(fx *effects, a args) (err error) { fx.hostile, err = hostileTokens(a.word(0, "all")); return err },
 	},
 	{
+		Name: "swap", Args: ":ABOVE=0", About: "send the answer to another request, if more than ABOVE requests are in flight",
+		apply: func(fx *effects, a args) (err error) { fx.swapAbove, err = a.count(0, 0); return err },
+	},
+	{
+		Name: "wrong-digit", Args: ":ABOVE=0", About: "continue with wrong digits, as with lost KV blocks, above ABOVE requests; for sums and JSON",
+		apply: func(fx *effects, a args) (err error) { fx.digitAbove, err = a.count(0, 0); return err },
+	},
+	{
+		Name: "half-answer", Args: ":ABOVE=0", About: "end sums, JSON and tool calls in their middle, with finish reason stop, above ABOVE requests",
+		apply: func(fx *effects, a args) (err error) { fx.cutTextAbove, err = a.count(0, 0); return err },
+	},
+	{
+		Name: "wrong-type", Args: ":ABOVE=0", About: "give the first value of JSON and tool calls another type, above ABOVE requests",
+		apply: func(fx *effects, a args) (err error) { fx.schemaAbove, err = a.count(0, 0); return err },
+	},
+	{
+		Name: "reword", Args: ":ABOVE=0", About: "answer sums in other words with the same result, above ABOVE requests",
+		apply: func(fx *effects, a args) (err error) { fx.rewordAbove, err = a.count(0, 0); return err },
+	},
+	{
 		Name: "pause", Args: ":TIME=1.3s", About: "stop the whole model for TIME", scope: perServer,
 		apply: func(fx *effects, a args) (err error) {
 			fx.pause, err = a.duration(0, 1300*time.Millisecond)
@@ -141,17 +161,20 @@ type effects struct {
 
 	resetAt, cutAt, stallAt, errorAt, garbleAt, hugeAt int
 
-	stall      time.Duration // 0: forever
-	huge       int           // bytes
-	noUsage    bool
-	miscount   int
-	earlyRole  bool
-	merge      int // events per write
-	trickle    bool
-	gzip       bool
-	reasoning  int      // tokens
-	hostile    []string // token texts, escaped for a JSON string
-	pause      time.Duration
+	stall     time.Duration // 0: forever
+	huge      int           // bytes
+	noUsage   bool
+	miscount  int
+	earlyRole bool
+	merge     int // events per write
+	trickle   bool
+	gzip      bool
+	reasoning int      // tokens
+	hostile   []string // token texts, escaped for a JSON string
+	pause     time.Duration
+
+	swapAbove, digitAbove, cutTextAbove, schemaAbove, rewordAbove int // requests in flight
+
 	refuse     bool
 	slowAccept time.Duration
 }
@@ -159,7 +182,10 @@ type effects struct {
 const never = -1
 
 func noEffects() effects {
-	return effects{resetAt: never, cutAt: never, stallAt: never, errorAt: never, garbleAt: never, hugeAt: never, merge: 1}
+	return effects{
+		resetAt: never, cutAt: never, stallAt: never, errorAt: never, garbleAt: never, hugeAt: never, merge: 1,
+		swapAbove: never, digitAbove: never, cutTextAbove: never, schemaAbove: never, rewordAbove: never,
+	}
 }
 
 // args are the arguments of a fault, by position.

@@ -182,6 +182,11 @@ func TestFaults(t *testing.T) {
 		"pause:50ms, merge:8": with(func(o *outcome) {
 			o.First, o.Early, o.Took = 220*ms, 220*ms, 220*ms
 		}),
+		"swap":           whole, // there is no other request
+		"wrong-digit":    whole, // the other faults change only text
+		"half-answer":    whole,
+		"wrong-type":     whole,
+		"reword":         whole,
 		"nonsense":       failed("status 400", 0),
 		"reset:x":        failed("status 400", 0),
 		"503@1s":         failed("status 400", 0),

@@ -25,6 +25,8 @@ type generation struct {
 	model     string // model name in the answer
 	limit     int    // maximum number of tokens to generate
 	ignoreEOS bool   // generate exactly limit
+	asked     int    // limit and ignoreEOS as requested
+	asksExact bool
 	stream    bool   // token by token
 	adapter   string // LoRA adapter; empty: none
 	priority  int
@@ -230,6 +232,7 @@ func (in *incoming) generation(p prompt, w params) (*generation, error) {
 		prompt: p, id: id, model: in.modelName(w.model), limit: w.limit, ignoreEOS: w.ignoreEOS || w.min >= w.limit,
 		stream: w.stream, fx: in.fx, clock: in.clock,
 	}
+	a.asked, a.asksExact = a.limit, a.ignoreEOS
 	if slices.Contains(in.opt.Adapters, w.model) {
 		a.adapter = w.model
 	}

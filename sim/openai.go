@@ -113,6 +113,7 @@ func readCompletion(in *incoming) (*generation, error) {
 			a.script = []string{} // the client wants only the prompt
 		}
 	}
+	a.answerTo(q.Prompt.Text)
 	a.constrain(&q.openaiConstraints, q.MinTokens)
 	v.generation = a
 	if q.Logprobs != nil {
@@ -199,6 +200,9 @@ func readChat(in *incoming) (*generation, error) {
 		call.ID = "chatcmpl-tool-" + a.id
 		v.call, v.chosen = call, q.ToolChoice.Name != ""
 		a.setScript(document(arguments, a.Seed))
+	}
+	if n := len(q.Messages); n > 0 {
+		a.answerTo(q.Messages[n-1].Content.Text)
 	}
 	a.constrain(&q.openaiConstraints, q.MinTokens)
 	v.generation = a

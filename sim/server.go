@@ -63,6 +63,7 @@ type Server struct {
 	faults        *faultPlan
 	truth         truthLog
 	counters      *counters
+	last          lastAnswer
 	serial        atomic.Uint64 // number for requests without an id
 
 	open    context.Context // until Close
@@ -126,6 +127,7 @@ func (o *Options) complete() error {
 	if o.Profile != nil {
 		p = *o.Profile
 	}
+	o.Faults = slices.Concat(p.Faults, o.Faults)
 	o.Engine = cmp.Or(o.Engine, p.Engine, "vllm")
 	o.Model = cmp.Or(o.Model, p.Model, "sim")
 	o.MaxModelLen = cmp.Or(o.MaxModelLen, p.ContextTokens, 131072)

@@ -96,6 +96,7 @@ func (an *answer) serve(ctx context.Context, r *http.Request, now time.Time) err
 	if err != nil {
 		return an.reject(err)
 	}
+	s.corrupt(a)
 	an.generation = a
 	a.arrivedAt = now
 	an.truth.ID, an.truth.Input, an.truth.Asked = a.id, a.Tokens, a.limit

@@ -10,7 +10,7 @@ import (
 )
 
 var custom = Kind{
-	Name: "custom", Doc: `JSON lines: {"prompt": "...", "output_tokens": 128} or {"messages": [...]}, with "tools", "images", "audio", or "turns" of a conversation`,
+	Name: "custom", Doc: `JSON lines: {"prompt": "...", "output_tokens": 128} or {"messages": [...]}, with "tools", "images", "audio", or "turns" of a conversation; "scorer" and "reference" score the answer`,
 	reads:  [][]string{{"prompt"}, {"messages"}},
 	Quotes: true, Chat: true, New: newCustom,
 	options: customOptions,

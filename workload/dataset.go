@@ -22,6 +22,7 @@ type Dataset struct {
 	repetitionFlags
 	speculativeFlags
 	hubFlags
+	questionFlags
 	mediaFlags
 	Structured        Structured `flag:"structured-output" help:"+ required form of outputs (vLLM): json:SCHEMA, regex:PATTERN, grammar:EBNF or choice:A|B; @FILE reads it from a file"`
 	StructuredRatio   float64    `flag:"structured-output-ratio" default:"1" help:"fraction of the requests with --structured-output"`

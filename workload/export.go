@@ -30,6 +30,9 @@ func entryOf(q *tacho.Request) entry {
 		IDs: q.Input.IDs, Messages: q.Input.Messages, OutputTokens: q.MaxTokens, Extra: q.Extra, Model: q.Model, IgnoreEOS: q.IgnoreEOS,
 		Labels: pairsOf(q.Labels), Headers: pairsOf(q.Header),
 	}
+	if e.Scorer = q.Scorer; q.Reference != "" {
+		e.Reference = asJSON(q.Reference)
+	}
 	if q.Input.Audio != nil {
 		e.Audio = audioURL(q.Input.Audio)
 	}

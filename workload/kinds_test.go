@@ -102,7 +102,12 @@ func samples(t *testing.T) map[string][]workload.Options {
 		"burstgpt_trace": {{IDs: true, Path: write(t, "b.csv", csv("Timestamp,Model,Request tokens,Response tokens", "%d,GPT-4,%d,%d"))}},
 		"weka":           {{IDs: true, Path: write(t, "w.json", "["+wekaText+","+wekaText+"]"), Repeat: true, Count: 30}, {Path: write(t, "w.json", wekaText)}},
 		"otel":           {{Path: write(t, "o.json", otelSpans), Messages: true}},
-		"servegen":       {{IDs: true, Path: clients, Count: 200}},
+		"gsm8k": {{Output: out, Path: write(t, "gsm8k.jsonl", lines(20, func(i int) string {
+			return fmt.Sprintf(`{"question":"How much is %d and 1?","answer":"One more.\n#### %d"}`, i, i+1)
+		}))}},
+		"arithmetic": {{Output: out}, {Output: out, Count: 40}},
+		"bfcl":       {{Output: out, Messages: true, Path: functionCalls(t)}},
+		"servegen":   {{IDs: true, Path: clients, Count: 200}},
 	}
 }
 
@@ -239,4 +244,25 @@ func TestEveryKindIsReadBack(t *testing.T) {
 			}
 		}
 	}
+}
+
+// functionCalls writes a file of questions with its answer key and returns its path.
+func functionCalls(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "possible_answer"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var questions, keys strings.Builder
+	for i := range 10 {
+		fmt.Fprintf(&questions, `{"id":"simple_%d","question":[[{"role":"user","content":"the factorial of %d"}]],"function":[{"name":"math.factorial","parameters":{"type":"dict","properties":{"n":{"type":"integer"}},"required":["n"]}}]}`+"\n", i, i)
+		fmt.Fprintf(&keys, `{"id":"simple_%d","ground_truth":[{"math.factorial":{"n":[%d]}}]}`+"\n", i, i)
+	}
+	path := filepath.Join(dir, "BFCL_v4_simple_python.json")
+	for name, text := range map[string]string{path: questions.String(), filepath.Join(dir, "possible_answer", filepath.Base(path)): keys.String()} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
 }

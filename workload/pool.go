@@ -35,6 +35,8 @@ type entry struct {
 	IgnoreEOS    bool              `json:"ignore_eos,omitempty"` // generate exactly output_tokens
 	Labels       map[string]string `json:"labels,omitempty"`
 	Headers      map[string]string `json:"headers,omitempty"`
+	Scorer       string            `json:"scorer,omitempty"`    // compares the answer with Reference
+	Reference    json.RawMessage   `json:"reference,omitempty"` // the right answer
 	Turns        []entry           `json:"turns,omitempty"`
 	ThinkS       float64           `json:"think_s,omitempty"` // of a turn: the pause before it
 	AtS          float64           `json:"at_s,omitempty"`    // of a turn: earliest start, relative to the first turn
@@ -244,7 +246,7 @@ func (w *pool) session(i uint64, e *entry, opening string) (tacho.Session, error
 }
 
 func (w *pool) request(i uint64, turn int, e *entry, opening string) (tacho.Request, error) {
-	q := tacho.Request{Session: i, Turn: turn, Model: e.Model, InputTokens: e.tokens, IgnoreEOS: w.IgnoreEOS || e.IgnoreEOS, Extra: e.Extra}
+	q := tacho.Request{Session: i, Turn: turn, Model: e.Model, InputTokens: e.tokens, IgnoreEOS: w.IgnoreEOS || e.IgnoreEOS, Extra: e.Extra, Scorer: e.Scorer, Reference: cmp.Or(reference(e.Reference), e.answer)}
 	q.MaxTokens = w.outputOf(i, turn, e)
 	q.Labels, q.Header = labelsOf(e.Labels), labelsOf(e.Headers)
 	if e.Tools != nil {

@@ -87,7 +87,9 @@ type Kind struct {
 	ByLength  bool // selects prompts by length
 	Pairs     bool // a request is a query with documents, not a conversation
 	Hub       bool // the path may be a dataset on the hub with several files
-	New       func(ctx context.Context, o Options) (Workload, error)
+	// DefaultHub is the dataset on the hub if no path is given.
+	DefaultHub string
+	New        func(ctx context.Context, o Options) (Workload, error)
 
 	options  func(d *Dataset, o *Options)          // sets its own options in o; may be nil
 	check    func(d *Dataset) error                // validates its options; may be nil
@@ -102,6 +104,7 @@ type Kind struct {
 var Kinds = []Kind{
 	random, book, custom, customImage, customAudio, sharegpt, sonnet, prefixRepetition, burstgpt, specBench, speedBench, huggingFace, randomMM, randomRerank,
 	conversation, mooncake, azure, burstgptTrace, bailian, timedTrace, weka, otel, servegen,
+	gsm8k, arithmetic, bfclQuestions,
 }
 
 // Find returns the dataset with the given name.

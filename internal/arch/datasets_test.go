@@ -13,6 +13,7 @@ import (
 var otherMeanings = map[string]string{
 	"internal/route/route.go random": "a way to choose one of several servers",
 	"plan/plan.go random":            "a way to choose one of several adapters",
+	"internal/score/score.go bfcl":   "a way to score an answer",
 }
 
 // mayNameDatasets lists files that refer to datasets by name, with the reason.

@@ -12,6 +12,7 @@ const (
 	Event     = 32 << 20  // bytes of a line, an event, or a response in one document
 	Answer    = 32 << 20  // bytes of stored text per response
 	Events    = 1 << 20   // events with tokens per response
+	Calls     = 1000      // tool calls kept per response
 	BadEvents = 1000      // unreadable events per response
 	Header    = 256 << 10 // bytes of a response header
 	Page      = 2 << 20   // bytes of a response to a metadata query

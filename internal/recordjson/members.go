@@ -72,6 +72,7 @@ var recordMembers = members[tacho.Record]{
 	plainText("endpoint", func(r *tacho.Record) *string { return &r.Endpoint }).omitEmpty(),
 	number("attempts", func(r *tacho.Record) *int { return &r.Attempts }).omitEmpty(),
 	plainText("text", func(r *tacho.Record) *string { return &r.Text }).omitEmpty(),
+	byJSON("tool_calls", func(r *tacho.Record) any { return &r.Calls }, func(r *tacho.Record) bool { return len(r.Calls) == 0 }),
 	byJSON("failure", func(r *tacho.Record) any { return &r.Failure }, func(r *tacho.Record) bool { return r.Failure == nil }),
 }
 

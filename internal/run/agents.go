@@ -200,7 +200,7 @@ func (r *Runner) Share(ctx context.Context, t *Task, part Share, sink tacho.Sink
 	if begin == nil {
 		begin = func(time.Time, func() *metric.Client) {}
 	}
-	client, known, err := local{r}.send(ctx, stage, begin, finisher{wholeSessions{sink, rests}, r, nil})
+	client, known, err := local{r}.send(ctx, stage, begin, finisher{wholeSessions{sink, rests}, r, nil, nil})
 	for _, n := range s.work.Notes() {
 		known = append(known, metric.Reason{Code: "workload", Severity: metric.Note, Text: n})
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/internal/live"
+	"github.com/tacho-bench/tacho/internal/score"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/plan"
 )
@@ -42,6 +43,7 @@ type execution struct {
 	sum   *metric.Accumulator   // all records
 	sink  tacho.Sink            // receives complete records
 	probe *metric.Probe         // probe requests; nil without probes
+	book  *score.Book           // answers
 }
 
 // executor returns the executor for the plan.
@@ -64,7 +66,7 @@ func (r *Runner) execute(ctx context.Context, s *level, sink tacho.Sink) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var began error
-	e := &execution{feed: r.live, sink: sink, sum: &metric.Accumulator{Goodput: s.config.Goodput, Stall: s.config.StallMillis}}
+	e := &execution{feed: r.live, sink: sink, book: r.newBook(s), sum: &metric.Accumulator{Goodput: s.config.Goodput, Stall: s.config.StallMillis}}
 	e.begin = func(epoch time.Time) {
 		out.Epoch, out.Monotonic = epoch, monotonicAt(epoch)
 		if began = r.env.Observer.LevelStarted(out, e.feed); began != nil {

@@ -74,7 +74,7 @@ func (x local) run(ctx context.Context, s *level, e *execution) error {
 			e.feed.Client = soFar
 			begin(epoch)
 		}
-		s.config.Client, known, err = x.send(ctx, x.stage(s, &e.feed.Counts), start, finisher{e.sink, x.Runner, e.sum})
+		s.config.Client, known, err = x.send(ctx, x.stage(s, &e.feed.Counts), start, finisher{e.sink, x.Runner, e.sum, e.book})
 		return known, err
 	})
 }

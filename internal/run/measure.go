@@ -10,6 +10,7 @@ import (
 	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/engine"
 	"github.com/tacho-bench/tacho/internal/instrument"
+	"github.com/tacho-bench/tacho/internal/score"
 	"github.com/tacho-bench/tacho/internal/target"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/outcome"
@@ -59,6 +60,11 @@ func (r *Runner) measure(ctx context.Context, st *levelRun) (*outcome.Level, err
 	s.reasons = st.reasons
 	if err := r.executor().prepare(ctx, s); err != nil {
 		return nil, err
+	}
+	if r.Asked.CheckAnswers {
+		if err := r.alone(ctx, s); err != nil {
+			return nil, err
+		}
 	}
 	stop, err := r.Target.Profile(ctx)
 	if err != nil {
@@ -144,7 +150,7 @@ func (r *Runner) sending(ctx context.Context, s *level) (err error) {
 		s.work, err = r.again(ctx, s.Level)
 		return err
 	}
-	if s.work, err = r.Target.Workload(ctx, s.Level, r.seedOf(s.Level), false); err != nil {
+	if s.work, err = r.Target.Workload(ctx, s.Level, r.workSeed(s.Level), false); err != nil {
 		return err
 	}
 	if s.pacer, err = r.arrivals(s.Level, s.work); err != nil {
@@ -218,7 +224,11 @@ func (r *Runner) sumUp(s *level, e *execution) {
 		s.config.Known = append(s.config.Known, metric.Reason{Code: "workload", Severity: metric.Note, Text: n})
 	}
 	r.early(s)
+	s.config.Answers, s.config.Known = r.judge(e.book), append(s.config.Known, r.answersKnown()...)
 	s.config.SharedShare, s.config.Unsent = s.sharing.Share(), r.unsent(s, sum.Begun())
+	if r.baseline != nil { // every prompt was sent before
+		s.config.SharedShare = new(1.0)
+	}
 	target.ScrubSamples(r.env.Secrets, out.Samples)
 	target.ScrubReasons(r.env.Secrets, s.config.Known)
 	out.Summary = sum.Measured(s.config)
@@ -233,6 +243,8 @@ type finisher struct {
 	tacho.Sink
 	r   *Runner
 	sum *metric.Accumulator // nil if another process summarizes
+
+	book *score.Book // keeps the answers; may be nil
 }
 
 // Add implements tacho.Sink.
@@ -259,8 +271,9 @@ func (f finisher) finish(rec *tacho.Record) (*tacho.Record, error) {
 		return nil, err
 	}
 	target.Scrub(f.r.env.Secrets, rec)
+	f.book.Add(rec)
 	if !f.r.Plan.SaveDetailed {
-		rec.Text = "" // no longer needed for counting or the next turn
+		rec.Text, rec.Calls = "", nil // no longer needed for counting or the next turn
 	}
 	rec = f.r.Speed().record(rec)
 	f.r.live.Add(rec)

@@ -137,6 +137,9 @@ func (r *Runner) workSeed(l plan.Level) uint64 {
 	if r.replay != nil {
 		return r.replay.Seed
 	}
+	if r.Asked.CheckAnswers {
+		return r.Seed // the same prompts in every level
+	}
 	return r.seedOf(l)
 }
 

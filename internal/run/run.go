@@ -21,6 +21,7 @@ import (
 	"github.com/tacho-bench/tacho/internal/live"
 	"github.com/tacho-bench/tacho/internal/predict"
 	"github.com/tacho-bench/tacho/internal/redact"
+	"github.com/tacho-bench/tacho/internal/score"
 	"github.com/tacho-bench/tacho/internal/target"
 	"github.com/tacho-bench/tacho/outcome"
 	"github.com/tacho-bench/tacho/plan"
@@ -87,6 +88,9 @@ func newJob(p plan.Plan, env Env) (*job, error) {
 	forTarget := targetEnv(&env)
 	forTarget.Learn(&p)
 	env.Secrets = forTarget.Secrets
+	if p.CheckAnswers && p.Temperature == nil {
+		p.Temperature = new(float64) // greedy
+	}
 	random := fmt.Sprintf("%08x", uint32(env.Random>>16))
 	p.RequestIDPrefix = strings.ReplaceAll(p.RequestIDPrefix, plan.RandomPlaceholder, random)
 	return &job{Asked: p, Seed: *cmp.Or(p.Seed, &env.Random), env: env}, nil
@@ -115,6 +119,8 @@ type Runner struct {
 	live       *live.Feed             // of the current level
 	tries      uint64                 // test requests sent
 	took       time.Duration          // slowest answer to a test request; 0 if there was none
+	baseline   *score.Baseline        // answers to prompts sent alone; nil without --check-answers
+	aloneAt    string                 // coordinates of baseline
 	idsRefused string                 // the server's message if it rejected token ids
 }
 

@@ -38,7 +38,7 @@ func (x virtual) run(ctx context.Context, s *level, e *execution) error {
 	readings := &readings{fleet: fleet, every: x.Plan.MetricsInterval.Duration()}
 	stage := x.virtualStage(s, &made, fleet)
 	stage.SampleEvery, stage.Sample, stage.Enough, stage.Sent = readings.every, readings.read, x.enough(), e.feed.Sent
-	err = predict.Run(ctx, stage, computed{finisher{e.sink, x.Runner, e.sum}, e.feed})
+	err = predict.Run(ctx, stage, computed{finisher{e.sink, x.Runner, e.sum, nil}, e.feed})
 	s.outcome.Samples = readings.samples
 	s.config.Predicted, s.config.Simulated = true, false
 	if s.config.GPUs == 0 {

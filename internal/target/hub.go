@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,11 +30,12 @@ const convertedRevision = "refs/convert/parquet"
 // file. ok is false for a local path. Without the scheme, the dataset kind must
 // accept the name and no local file may have the same name.
 func hubName(p *plan.Plan, kind workload.Kind) (name, file string, ok bool) {
-	rest, marked := strings.CutPrefix(p.DatasetPath, hubScheme)
+	path := cmp.Or(p.DatasetPath, kind.DefaultHub)
+	rest, marked := strings.CutPrefix(path, hubScheme)
 	if !marked && !kind.Hub {
 		return "", "", false
 	}
-	if _, err := atomicfile.Stat(p.DatasetPath); err == nil && !marked {
+	if _, err := atomicfile.Stat(path); err == nil && !marked {
 		return "", "", false
 	}
 	parts := strings.SplitN(rest, "/", 3)

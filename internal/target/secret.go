@@ -29,6 +29,9 @@ func Scrub(secrets *redact.Secrets, r *tacho.Record) {
 		r.Failure.Message = secrets.Hide(r.Failure.Message)
 	}
 	r.Finish, r.Text, r.Answer = secrets.Hide(r.Finish), secrets.Hide(r.Text), secrets.Hide(r.Answer)
+	for i := range r.Calls {
+		r.Calls[i].Name, r.Calls[i].Arguments = secrets.Hide(r.Calls[i].Name), secrets.Hide(r.Calls[i].Arguments)
+	}
 	r.ID, r.Endpoint = secrets.Sweep(r.ID), secrets.Sweep(r.Endpoint)
 	for i, l := range r.Labels {
 		if value := secrets.Sweep(l.Value); value != l.Value {

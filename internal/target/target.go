@@ -236,7 +236,7 @@ func (t *Target) questions() backend.Options {
 func (t *Target) open(context.Context) error {
 	p, o := &t.Plan, t.questions()
 	o.Sampling, o.Logprobs, o.Extras, o.OnToken = p.Sampling, p.Logprobs, p.Extras, t.env.OnToken
-	o.KeepText = t.counting.tokenizer != nil || p.SaveDetailed || p.Some(func(k workload.Kind) bool { return k.Quotes })
+	o.KeepText = t.counting.tokenizer != nil || p.SaveDetailed || p.JudgesAnswers() || p.Some(func(k workload.Kind) bool { return k.Quotes || k.Chat })
 	if p.ChatTemplateKwargs != nil {
 		o.Extra = map[string]any{"chat_template_kwargs": p.ChatTemplateKwargs}
 		maps.Copy(o.Extra, p.ExtraBody)

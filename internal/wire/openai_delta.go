@@ -38,6 +38,7 @@ type OpenAIDelta struct {
 	Kind     OpenAIKind // kind of the tokens in Text
 	Text     []byte     // all generated text, of any kind
 	Content  []byte     // the part of Text that belongs to the answer
+	Calls    []CallPart // parts of tool calls in Text
 	Blank    bool       // the chunk contains an empty text: half a character, or the token that ends the answer
 	TokenIDs int        // number of token ids, otherwise of log probabilities, if the server sends them
 	Finish   []byte     // finish reason, empty if not finished
@@ -50,6 +51,7 @@ type OpenAIDelta struct {
 	Timed    bool // the server sent Timings
 
 	scan    jsonscan.Scanner
+	index   int    // of the current tool call
 	blank   bool   // the chunk contains an empty text
 	role    bool   // the chunk contains a role, which precedes all generated text
 	logged  int    // number of log probabilities
@@ -80,6 +82,13 @@ func (d *OpenAIDelta) Decode(chunk []byte) error {
 	return nil
 }
 
+// A CallPart is a piece of the name or of the arguments of a tool call: the bytes of Text from From to To.
+type CallPart struct {
+	Index    int // of the call in the answer
+	Name     bool
+	From, To int
+}
+
 // maxSimilar is the length of the longest chunk stored for comparison with the next chunk.
 const maxSimilar = 4 << 10
 
@@ -98,12 +107,15 @@ func (d *OpenAIDelta) similar(chunk []byte) bool {
 	if len(d.Content) > 0 {
 		d.Content = append(d.Content[:0], text...)
 	}
+	if len(d.Calls) > 0 {
+		d.Calls[0].To = len(text)
+	}
 	return true
 }
 
 func (d *OpenAIDelta) decode(chunk []byte) error {
 	d.Choices, d.Kind, d.Text, d.TokenIDs = 0, OpenAINoToken, d.Text[:0], 0
-	d.Content = d.Content[:0]
+	d.Content, d.Calls = d.Content[:0], d.Calls[:0]
 	d.Blank, d.blank, d.role, d.logged = false, false, false, 0
 	d.Finish, d.NaN, d.Usage, d.HasUsage = d.Finish[:0], false, OpenAICounts{}, false
 	d.Error, d.Failed = d.Error[:0], false
@@ -208,11 +220,18 @@ func (d *OpenAIDelta) deltaMember(key []byte) {
 }
 
 func (d *OpenAIDelta) toolCall() {
+	d.index = -1 // a server without indices sends each call in one piece
 	d.scan.Object(func(key []byte) {
-		if string(key) == "function" {
+		switch string(key) {
+		case "index":
+			d.index = d.scan.Natural()
+		case "function":
 			d.scan.Object(func(key []byte) {
 				if k := string(key); k == "name" || k == "arguments" {
-					d.text(OpenAIToolCallToken)
+					before := len(d.Text)
+					if d.text(OpenAIToolCallToken) {
+						d.Calls = append(d.Calls, CallPart{d.index, k == "name", before, len(d.Text)})
+					}
 				}
 			})
 		}

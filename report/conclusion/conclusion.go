@@ -32,6 +32,8 @@ type Conclusion struct {
 	// Evidence counts the requests behind the claim about Held, or about the level with
 	// the highest throughput.
 	Evidence *Evidence `json:"evidence,omitempty"`
+	// Answers is the verdict on the answers; nil if there was nothing to say.
+	Answers *Answers `json:"answers,omitempty"`
 	// Text is the conclusion in sentences.
 	Text []string `json:"text"`
 	// Headline is the conclusion in one sentence and three numbers.
@@ -95,6 +97,9 @@ func finished(c Conclusion, levels []outcome.Level, simulated bool) Conclusion {
 	}
 	if len(c.LeftOut) > 0 && c.Verdict != metric.Invalid {
 		c.Text = append(c.Text, "Excluded because INVALID: "+someOf(c.LeftOut)+".")
+	}
+	if c.Answers = answersOf(levels); c.Answers != nil {
+		c.Text = append(c.Text, c.Answers.Text...)
 	}
 	for i := range c.Text {
 		c.Text[i] = clip(c.Text[i], mostSentence)

@@ -53,6 +53,9 @@ type Profile struct {
 	Split       Split       `yaml:"split"`
 	Pauses      Pauses      `yaml:"pauses"`
 
+	// Faults are faults of the server, as tacho sim --fault accepts them. A computed engine has none.
+	Faults []string `yaml:"faults"`
+
 	// Errors are the relative standard errors of fitted numbers, by name:
 	// api.event_us, "cost.step at 64".
 	Errors map[string]float64 `yaml:"errors"`

@@ -1,0 +1,113 @@
+package score
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tacho-bench/tacho"
+	"github.com/tacho-bench/tacho/metric"
+)
+
+// questions is a source with one question for each session.
+type questions struct{ reference func(i uint64) string }
+
+func (s questions) Session(i uint64) (tacho.Session, error) {
+	q := tacho.Request{Scorer: "gsm8k-strict", Reference: s.reference(i), Input: tacho.Input{Text: fmt.Sprintf("question %d of many, which is long enough to be recognized if an answer repeats it from its first letter to its last", i)}}
+	q.Extra = map[string]any{"tools": []any{map[string]any{"function": map[string]any{"name": "known"}}}}
+	return tacho.Session{ID: i, Turns: []tacho.Turn{{Request: q}}}, nil
+}
+
+// reply returns a record of a session.
+func reply(session uint64, text string) *tacho.Record {
+	return &tacho.Record{Session: session, Text: text, Answer: text, Finish: "stop", Output: 10, Asked: 50, OutputFrom: tacho.FromUsage}
+}
+
+func TestChecks(t *testing.T) {
+	long := "this answer is long enough that two different prompts do not get it by chance, is it not so"
+	prompt, _ := questions{func(uint64) string { return "" }}.Session(19)
+	change := func(r *tacho.Record, f func(*tacho.Record)) *tacho.Record { f(r); return r }
+	records := []*tacho.Record{
+		reply(1, "fine"), reply(2, ""), reply(3, "a\x00b"), reply(4, "a\ufffd"), reply(5, "a\xff"), reply(6, long), reply(7, long),
+		reply(8, "well "+strings.Repeat("and so ", 60)), reply(9, strings.Repeat("one two three four five six seven eight. Then ", 12)+"the end"),
+		change(reply(10, "x"), func(r *tacho.Record) { r.Finish = "length" }),
+		change(reply(11, "x"), func(r *tacho.Record) { r.Output = 51 }),
+		change(reply(12, "x"), func(r *tacho.Record) { r.Finish = "" }),
+		change(reply(13, "x"), func(r *tacho.Record) { r.Calls = []tacho.FunctionCall{{Name: "known", Arguments: `{"a":`}} }),
+		change(reply(14, "x"), func(r *tacho.Record) { r.Calls = []tacho.FunctionCall{{Name: "unknown", Arguments: `{}`}} }),
+		change(reply(15, "x"), func(r *tacho.Record) { r.Failure, r.Text = &tacho.Failure{Cause: tacho.Reset}, "a\x00" }),
+		change(reply(16, "x"), func(r *tacho.Record) { r.Finish, r.Output = "length", 50 }),
+		change(reply(17, "counted by events"), func(r *tacho.Record) { r.Output, r.OutputFrom = 60, tacho.FromEvents }),
+		change(reply(18, strings.Repeat("la ", 200)), func(r *tacho.Record) { r.Exact = true }), // loops are normal if the end is ignored
+		reply(19, prompt.Turns[0].Request.Input.Text+" Yes."),
+		change(reply(20, ""), func(r *tacho.Record) { r.Events = make(tacho.Events, 3) }), // the text was not kept
+	}
+	b := &Book{Text: true, Source: questions{func(uint64) string { return "" }}}
+	for _, r := range records {
+		b.Add(r)
+	}
+	got := b.Judge()
+	want := []metric.AnswerFinding{
+		{Kind: noFinish, Count: 1, Session: 12},
+		{Kind: duplicate, Count: 2, Session: 6},
+		{Kind: "empty with finish reason stop", Count: 1, Session: 2},
+		{Kind: "with invalid UTF-8 or replacement characters", Count: 2, Session: 4},
+		{Kind: "with control characters", Count: 1, Session: 3},
+		{Kind: "ended by length before the requested length", Count: 1, Session: 10},
+		{Kind: "longer than requested", Count: 1, Session: 11},
+		{Kind: "in a loop", Count: 2, Session: 8},
+		{Kind: "with tool arguments that are not JSON", Count: 1, Session: 13},
+		{Kind: "with a tool that was not offered", Count: 1, Session: 14},
+		{Kind: "that repeat the prompt", Count: 1, Session: 19},
+	}
+	if diff := cmp.Diff(want, got.Findings, cmp.AllowUnexported(metric.AnswerFinding{})); diff != "" {
+		t.Error(diff)
+	}
+	if got.Checked != 18 || got.Unchecked != 1 || got.Flagged != 14 {
+		t.Errorf("checked %d, not checked %d, flagged %d", got.Checked, got.Unchecked, got.Flagged)
+	}
+}
+
+func TestScoreOfALevel(t *testing.T) {
+	b := &Book{Source: questions{func(i uint64) string { return fmt.Sprint(i) }}, Whole: true}
+	for i := range uint64(10) {
+		r := reply(i, fmt.Sprintf("#### %d", i+i/8)) // 8 and 9 are wrong
+		r.Labels = tacho.Labels{{Key: "half", Value: fmt.Sprint(i / 5)}}
+		b.Add(r)
+	}
+	cut := reply(10, "")
+	cut.Finish = "length"
+	b.Add(cut)
+	got := b.Judge().Score
+	share := 0.8
+	want := &metric.Score{
+		Scorer: "gsm8k-strict", Right: 8, Wrong: 2, NoAnswer: 1, Share: &share, Interval: got.Interval,
+		Why:    []metric.NamedCount{{Name: "cut by length before the answer", Count: 1}},
+		Groups: []metric.GroupScore{{Label: "half=0", Right: 5}, {Label: "half=1", Right: 3, Wrong: 2}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if i := got.Interval; i.Low < 0.489 || i.Low > 0.491 || i.High < 0.943 || i.High > 0.944 { // Wilson's interval of 8 in 10
+		t.Errorf("interval %+v", *i)
+	}
+	b = &Book{Source: questions{func(uint64) string { return "" }}}
+	b.Add(reply(0, "#### 1"))
+	if got := b.Judge().Score; got.LeftOut != 1 || got.Share != nil {
+		t.Errorf("without a reference: %+v", got)
+	}
+}
+
+// A book that is not Whole has a bound, and says what it left out.
+func TestBookIsBounded(t *testing.T) {
+	b := &Book{}
+	text := strings.Repeat("x", 1<<20)
+	for i := range uint64(100) {
+		b.Add(reply(i, text))
+	}
+	if got := b.Judge(); got.Checked != 64 || got.Unchecked != 36 {
+		t.Errorf("%d checked, %d not", got.Checked, got.Unchecked)
+	}
+}
