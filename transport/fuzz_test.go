@@ -9,7 +9,10 @@ import (
 	"io"
 	"log"
 	"net"
+	"net/http"
 	"net/http/httptest"
+	"reflect"
+	"slices"
 	"sync"
 	"testing"
 
@@ -125,3 +128,34 @@ var fuzzIdentity = sync.OnceValue(func() tls.Certificate {
 	defer s.Close()
 	return s.TLS.Certificates[0]
 })
+
+// Heads that streamHead reads are read by net/http with the same result.
+func FuzzStreamHead(f *testing.F) {
+	for _, lines := range []string{
+		"Transfer-Encoding: chunked", "content-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\nConnection: Keep-Alive",
+		"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", "Transfer-Encoding: chunked\r\nContent-Length: 5", "Content-Length: 5",
+		"Transfer-Encoding: chunked\r\nX: y\r\n z", "Transfer-Encoding: chunked\r\nConnection: close", "Transfer-Encoding: chunked\nX: y",
+		"Transfer-Encoding: chunked\r\nContent-Encoding: gzip", " Transfer-Encoding: chunked", "Transfer-Encoding: chunked\r\nX : y",
+	} {
+		f.Add([]byte("HTTP/1.1 200 OK\r\n" + lines + "\r\n\r\n5\r\nhello\r\n0\r\n\r\n"))
+	}
+	f.Fuzz(func(t *testing.T, p []byte) {
+		got, size := streamHead(p)
+		if got == nil {
+			return
+		}
+		in := bufio.NewReader(bytes.NewReader(p))
+		want, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatalf("%q: %v", p, err)
+		}
+		var x, y Exchange
+		closes, encoding := want.Close, want.TransferEncoding
+		x.head(got)
+		y.head(want)
+		rest, _ := io.ReadAll(in)
+		if !reflect.DeepEqual(x, y) || closes || !slices.Equal(encoding, got.TransferEncoding) || string(rest) != string(p[size:]) {
+			t.Errorf("%q: %+v, net/http reads %+v, close %v, encoding %v, and leaves %q", p, x, y, closes, encoding, rest)
+		}
+	})
+}

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -303,9 +304,57 @@ func (r *h1Exchange) write(t *tracker, text []byte, sent func()) error {
 	return nil
 }
 
+// streamHead returns the response if p begins with the usual head of a chunked response, and
+// the length of the head. net/http reads all other heads. It would read this head with the
+// same result, but takes 4 % of the CPU time of a short request.
+func streamHead(p []byte) (resp *http.Response, size int) {
+	const end = "\r\n\r\n"
+	size = bytes.Index(p, []byte(end)) + len(end)
+	if size < len(end) {
+		return nil, 0
+	}
+	head, ok := bytes.CutPrefix(p[:size-len(end)], []byte("HTTP/1.1 200 OK\r\n"))
+	kind, chunked := "", 0
+	for line := range bytes.SplitSeq(head, []byte("\r\n")) {
+		key, value, colon := bytes.Cut(line, []byte(": "))
+		ok = ok && colon && len(key) > 0 && len(value) > 0 && value[0] != ' ' && value[len(value)-1] != ' ' &&
+			!bytes.ContainsFunc(key, isNoKey) && !bytes.ContainsFunc(value, isNoValue)
+		switch name := string(bytes.ToLower(key)); name {
+		case "transfer-encoding":
+			chunked++
+			ok = ok && string(value) == "chunked"
+		case "content-type":
+			ok = ok && kind == ""
+			kind = string(value)
+		case "connection":
+			ok = ok && bytes.EqualFold(value, []byte("keep-alive"))
+		case "content-length", "content-encoding", "trailer", "upgrade":
+			ok = false
+		}
+	}
+	if !ok || chunked != 1 {
+		return nil, 0
+	}
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {kind}}, TransferEncoding: []string{"chunked"}}, size
+}
+
+func isNoKey(r rune) bool {
+	return r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+}
+
+func isNoValue(r rune) bool { return r < ' ' || r > '~' }
+
 // readHead reads the response head. Heads with status 1xx may come first, within the same
 // size limit.
 func (l *h1Conn) readHead() (*http.Response, error) {
+	if _, err := l.in.Peek(1); err == nil {
+		p, _ := l.in.Peek(l.in.Buffered()) // cannot fail
+		if resp, size := streamHead(p); resp != nil {
+			_, _ = l.in.Discard(size) // cannot fail
+			l.body = true
+			return resp, nil
+		}
+	}
 	for {
 		resp, err := http.ReadResponse(&l.in, nil)
 		switch {
