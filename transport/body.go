@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"io"
 	"net/http"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -216,4 +218,201 @@ func (f *bodyReader) await() error {
 	f.buffer.free()
 	f.buffer = newBuffer(sizeFor(r.await()))
 	return nil
+}
+
+const (
+	// smallestBuffer is the initial buffer of a stream. Usually thousands of streams wait,
+	// so a waiting stream must be cheap.
+	smallestBuffer = 1 << 10
+	// largestBuffer is how many bytes of one body are kept before they go to the Consumer.
+	largestBuffer = 64 << 10
+	// bufferBudget is how many bytes all open streams together may keep. If more than 256
+	// streams are open, each gets less than largestBuffer.
+	bufferBudget = 16 << 20
+	// leastRoom is the least free space worth a read.
+	leastRoom = 512
+	// bytesPerRead sets the capacity of buffer.reads relative to buffer.data. An event of
+	// a token stream is longer.
+	bytesPerRead = 128
+
+	bufferSizes = 7 // 1, 2, 4, 8, 16, 32, 64 KiB
+	// transientBuffer is the largest buffer of a stream that keeps a buffer only while it
+	// reads. The bytes held in a connection fit into it.
+	transientBuffer = 8 << 10
+)
+
+// A buffer is a part of a body and its reads.
+type buffer struct {
+	data  []byte
+	reads []Read
+	size  int // index into bufferPools
+}
+
+// bufferPools has one pool per size, so that a new stream gets a small buffer even if
+// large buffers are free.
+var bufferPools [bufferSizes]sync.Pool
+
+func newBuffer(size int) *buffer {
+	if b, ok := bufferPools[size].Get().(*buffer); ok {
+		return b
+	}
+	n := smallestBuffer << size
+	return &buffer{data: make([]byte, 0, n), reads: make([]Read, 0, n/bytesPerRead), size: size}
+}
+
+// sizeFor returns the size index of a transient buffer for n bytes. Thousands of streams
+// may wait for the decoder, each with a buffer, so buffers are as small as possible.
+func sizeFor(n int) (size int) {
+	for n+leastRoom > smallestBuffer<<size && smallestBuffer<<size < transientBuffer {
+		size++
+	}
+	return size
+}
+
+func (b *buffer) free() {
+	b.clear()
+	bufferPools[b.size].Put(b)
+}
+
+func (b *buffer) clear() { b.data, b.reads = b.data[:0], b.reads[:0] }
+
+func (b *buffer) full() bool {
+	return cap(b.data)-len(b.data) < leastRoom || len(b.reads) == cap(b.reads)
+}
+
+// room returns a buffer with room for another read: b itself, a larger buffer with the
+// same contents, or, if that would exceed limit, an empty buffer after the contents have
+// gone to sink.
+func (b *buffer) room(limit int, sink Consumer) (*buffer, error) {
+	if !b.full() {
+		return b, nil
+	}
+	if 2*cap(b.data) <= limit {
+		larger := newBuffer(b.size + 1)
+		larger.data = append(larger.data, b.data...)
+		larger.reads = append(larger.reads, b.reads...)
+		b.free()
+		return larger, nil
+	}
+	err := b.flush(sink)
+	if cap(b.data) > limit { // more streams are open than when the buffer grew
+		b.free()
+		return newBuffer(0), err
+	}
+	return b, err
+}
+
+// unused returns the free part of the buffer, limited to most bytes unless most is
+// negative.
+func (b *buffer) unused(most int64) []byte {
+	to := b.data[len(b.data):cap(b.data)]
+	if most >= 0 && most < int64(len(to)) {
+		to = to[:most]
+	}
+	return to
+}
+
+// flush passes the contents to sink and returns its error.
+func (b *buffer) flush(sink Consumer) (err error) {
+	if len(b.data) > 0 && sink != nil {
+		err = sink.Consume(b.data, b.reads)
+	}
+	b.clear()
+	return err
+}
+
+// bufferLimit returns how many bytes each of open streams may keep.
+func bufferLimit(open int64) int {
+	return int(min(largestBuffer, max(smallestBuffer, bufferBudget/max(open, 1))))
+}
+
+const (
+	// manyStreams is the number of open streams above which each must be cheap.
+	manyStreams = 512
+	// veryManyStreams is the number of open streams above which each may keep hardly more
+	// undecoded bytes than its connection holds anyway.
+	veryManyStreams = 4096
+)
+
+// A workerPool runs Consumers on a few goroutines. Decoding needs a deep stack, and a
+// stream that decodes on its own goroutine would keep the stack until its end. If
+// thousands of streams end at once, a few decoding goroutines leave the CPUs to receiving.
+type workerPool struct {
+	mu          sync.Mutex
+	first, last *task // queue
+	free        *task
+	working     int
+}
+
+// A task is one call of a Consumer.
+type task struct {
+	sink  Consumer
+	data  []byte
+	reads []Read
+	err   error
+	done  chan struct{}
+	next  *task
+}
+
+// pooledConsumer runs a Consumer on the worker pool if many streams are open.
+type pooledConsumer struct {
+	Consumer
+	client *Client
+	h1Conn *h1Conn
+}
+
+// Consume implements Consumer.
+func (m pooledConsumer) Consume(data []byte, reads []Read) error {
+	if m.client.open.Load() < manyStreams {
+		return m.Consumer.Consume(data, reads)
+	}
+	m.h1Conn.returnBuffer()
+	return m.client.workers.consume(m.Consumer, data, reads)
+}
+
+// consume queues a call of sink and waits for its result.
+func (c *workerPool) consume(sink Consumer, data []byte, reads []Read) error {
+	c.mu.Lock()
+	e := c.free
+	if e == nil {
+		e = &task{done: make(chan struct{}, 1)}
+	} else {
+		c.free = e.next
+	}
+	e.sink, e.data, e.reads, e.next = sink, data, reads, nil
+	if c.first == nil {
+		c.first = e
+	} else {
+		c.last.next = e
+	}
+	c.last = e
+	if c.working < runtime.NumCPU() {
+		c.working++
+		go c.work()
+	}
+	c.mu.Unlock()
+	<-e.done
+	err := e.err
+	c.mu.Lock()
+	*e = task{done: e.done, next: c.free}
+	c.free = e
+	c.mu.Unlock()
+	return err
+}
+
+// work runs tasks until the queue is empty.
+func (c *workerPool) work() {
+	for {
+		c.mu.Lock()
+		e := c.first
+		if e == nil {
+			c.working--
+			c.mu.Unlock()
+			return
+		}
+		c.first = e.next
+		c.mu.Unlock()
+		e.err = e.sink.Consume(e.data, e.reads)
+		e.done <- struct{}{}
+	}
 }

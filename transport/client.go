@@ -1,6 +1,19 @@
 // Package transport is HTTP over its own connections. The package records when each
 // byte of a request left and when each byte of the response arrived. It does not
 // interpret bodies.
+//
+// The bytes of a token and their time pass these files:
+//
+//	socket/receive_linux.go  gets them from the kernel into a ring buffer
+//	socket/deliver_linux.go  moves them from the ring buffer to their connection
+//	tlscodec.go              decrypts TLS records
+//	socket/conn_linux.go     holds whole events, or wakes the reader
+//	socket/pieces.go         splits the bytes where the time changes
+//	conn.go                  numbers the receives, and bounds the wait in the socket
+//	body.go                  unpacks chunks (chunks.go), and collects them for the decoder
+//	backend/reader.go        finds events, and gives each the time of its last byte
+//
+// HTTP/2, proxies and systems other than Linux use net/http instead of the first five.
 package transport
 
 import (
