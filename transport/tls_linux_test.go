@@ -228,3 +228,19 @@ func TestTLSTicketsOnIdleConnection(t *testing.T) {
 		}
 	}
 }
+
+// A client that closes an idle connection says so with close_notify.
+func TestTLSCloseIsAnnounced(t *testing.T) {
+	last := make(chan int64, 1)
+	c := secured(t, &tls.Config{}, cutConn{}, func(c *tls.Conn, raw *cutConn, r *bufio.Reader) {
+		_ = readHead(r)
+		io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+		n, _ := io.Copy(io.Discard, raw.TCPConn)
+		last <- n
+	})
+	mustPost(t, c, "")
+	c.Close()
+	if n := <-last; n == 0 {
+		t.Error("the connection was closed without close_notify")
+	}
+}
