@@ -304,17 +304,17 @@ func (r *h1Exchange) write(t *tracker, text []byte, sent func()) error {
 	return nil
 }
 
-// streamHead returns the response if p begins with the usual head of a chunked response, and
-// the length of the head. net/http reads all other heads. It would read this head with the
-// same result, but takes 4 % of the CPU time of a short request.
-func streamHead(p []byte) (resp *http.Response, size int) {
+// streamHead returns the length and the content type of the head of a chunked response with
+// status 200, or 0 if the head at the start of p is unusual. net/http reads unusual heads. It
+// would read this head with the same result, but takes 4 % of the CPU time of a short request.
+func streamHead(p []byte) (size int, contentType string) {
 	const end = "\r\n\r\n"
 	size = bytes.Index(p, []byte(end)) + len(end)
 	if size < len(end) {
-		return nil, 0
+		return 0, ""
 	}
 	head, ok := bytes.CutPrefix(p[:size-len(end)], []byte("HTTP/1.1 200 OK\r\n"))
-	kind, chunked := "", 0
+	chunked := 0
 	for line := range bytes.SplitSeq(head, []byte("\r\n")) {
 		key, value, colon := bytes.Cut(line, []byte(": "))
 		ok = ok && colon && len(key) > 0 && len(value) > 0 && value[0] != ' ' && value[len(value)-1] != ' ' &&
@@ -324,8 +324,8 @@ func streamHead(p []byte) (resp *http.Response, size int) {
 			chunked++
 			ok = ok && string(value) == "chunked"
 		case "content-type":
-			ok = ok && kind == ""
-			kind = string(value)
+			ok = ok && contentType == ""
+			contentType = string(value)
 		case "connection":
 			ok = ok && bytes.EqualFold(value, []byte("keep-alive"))
 		case "content-length", "content-encoding", "trailer", "upgrade":
@@ -333,9 +333,9 @@ func streamHead(p []byte) (resp *http.Response, size int) {
 		}
 	}
 	if !ok || chunked != 1 {
-		return nil, 0
+		return 0, ""
 	}
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {kind}}, TransferEncoding: []string{"chunked"}}, size
+	return size, contentType
 }
 
 func isNoKey(r rune) bool {
@@ -349,10 +349,11 @@ func isNoValue(r rune) bool { return r < ' ' || r > '~' }
 func (l *h1Conn) readHead() (*http.Response, error) {
 	if _, err := l.in.Peek(1); err == nil {
 		p, _ := l.in.Peek(l.in.Buffered()) // cannot fail
-		if resp, size := streamHead(p); resp != nil {
+		if size, contentType := streamHead(p); size > 0 {
 			_, _ = l.in.Discard(size) // cannot fail
 			l.body = true
-			return resp, nil
+			head := http.Header{"Content-Type": {contentType}}
+			return &http.Response{StatusCode: http.StatusOK, Header: head, TransferEncoding: []string{"chunked"}}, nil
 		}
 	}
 	for {
