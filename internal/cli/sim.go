@@ -92,8 +92,7 @@ func (f *simFlags) bind(cmd *cobra.Command) {
 }
 
 func (f *simFlags) run(ctx context.Context, env *Env) error {
-	switch {
-	case f.list:
+	if f.list {
 		return listProfiles(env.Stdout)
 	}
 	if f.profile != "" {
