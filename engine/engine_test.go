@@ -131,21 +131,6 @@ func TestLateIsNotHidden(t *testing.T) {
 	})
 }
 
-// A burst is prepared completely before the clock starts.
-func TestBurstIsPreparedFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		recs := run(t, engine.Stage{
-			Arrivals: arrivals(pace.Burst{Count: 200}), Backend: &server{takes: time.Second, encode: time.Millisecond},
-			Source: plain{n: 200, cost: 50 * time.Millisecond},
-		})
-		for _, r := range recs {
-			if r.Sent != 0 || r.End != time.Second {
-				t.Fatalf("sent %v, end %v", r.Sent, r.End)
-			}
-		}
-	})
-}
-
 func TestClosedLoopKeepsLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := &server{takes: 300 * time.Millisecond}
@@ -360,8 +345,8 @@ func TestPreciseSleep(t *testing.T) {
 	}
 }
 
-// All sessions due at the same time leave at that time, at the start of the clock or
-// later. The rest of the schedule continues without loss.
+// All sessions due at the same time are prepared before and leave at that time, at the start of the clock or later.
+// The rest of the schedule continues without loss.
 func TestBursts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		due := slices.Concat(slices.Repeat([]time.Duration{0}, 300), []time.Duration{time.Second}, slices.Repeat([]time.Duration{5 * time.Second}, 200), []time.Duration{6 * time.Second})
@@ -373,13 +358,13 @@ func TestBursts(t *testing.T) {
 					}
 				}
 			},
-			Backend: &server{takes: time.Second}, Source: plain{n: len(due)},
+			Backend: &server{takes: time.Second, encode: time.Millisecond}, Source: plain{n: len(due), cost: 5 * time.Millisecond},
 		})
 		if len(recs) != len(due) {
 			t.Fatalf("%d records, want %d", len(recs), len(due))
 		}
 		for _, r := range recs {
-			if want := due[r.Session]; r.Due != want || r.Slot != want || r.Sent != want {
+			if want := due[r.Session]; r.Due != want || r.Slot != want || r.Sent != want || r.End != want+time.Second {
 				t.Errorf("session %d: due %v, slot %v, sent %v; want %v", r.Session, r.Due, r.Slot, r.Sent, want)
 			}
 		}

@@ -73,57 +73,6 @@ func opening(q tacho.Request) string {
 	return strings.Join(strings.Fields(q.Input.Text)[:3], " ")
 }
 
-// TestEveryKind checks all datasets: session i depends only on seed and i, other seeds
-// give other prompts, and warm-up prompts never appear in the run.
-func TestEveryKind(t *testing.T) {
-	bookPath := write(t, "book.txt", prose(5000))
-	var lines strings.Builder
-	for i := range 50 {
-		fmt.Fprintf(&lines, "{\"prompt\":\"question number %d of all\"}\n", i)
-	}
-	customPath := write(t, "prompts.jsonl", lines.String())
-	for name, o := range map[string]workload.Options{
-		"random/ids":  {Input: workload.Fixed(100), Output: workload.Fixed(10), IDs: true},
-		"random/text": {Input: workload.Fixed(100), Output: workload.Fixed(10)},
-		"book":        {Input: workload.Fixed(100), Output: workload.Fixed(10), Path: bookPath},
-		"custom":      {Output: workload.Fixed(10), Path: customPath, Shuffle: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			kind, _, _ := strings.Cut(name, "/")
-			o.Seed, o.Count = 5, 40
-			a := requests(t, make1(t, kind, o), 40)
-			w := make1(t, kind, o)
-			backwards := make([]tacho.Request, 40)
-			for i := 39; i >= 0; i-- {
-				s := must.Get(w.Session(uint64(i)))(t)
-				backwards[i] = s.Turns[0].Request
-			}
-			run := map[string]bool{}
-			for i := range a {
-				if fmt.Sprint(a[i]) != fmt.Sprint(backwards[i]) {
-					t.Errorf("session %d depends on what was asked before", i)
-				}
-				run[opening(a[i])] = true
-			}
-			if len(run) != 40 {
-				t.Errorf("%d different openings of 40", len(run))
-			}
-			for i := range uint64(60) {
-				s := must.Get(w.Warmup(i))(t)
-				if q := s.Turns[0].Request; run[opening(q)] {
-					t.Errorf("warm-up %d is a prompt of the run", i)
-				} else if q.MaxTokens != 10 {
-					t.Errorf("warm-up %d is not like the run: %+v", i, q)
-				}
-			}
-			o.Seed = 6
-			if b := requests(t, make1(t, kind, o), 40); opening(b[0]) == opening(a[0]) && opening(b[1]) == opening(a[1]) {
-				t.Error("another seed gave the same prompts")
-			}
-		})
-	}
-}
-
 func TestRandomLengthsFollowTheReference(t *testing.T) {
 	w := make1(t, "random", workload.Options{Input: workload.Fixed(101), Output: workload.Fixed(11), InRatio: 0.3, OutRatio: 0.5, IDs: true, Count: 4000, Prefix: 7})
 	in, out := map[int]bool{}, map[int]bool{}
