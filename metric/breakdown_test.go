@@ -132,6 +132,12 @@ func near2(a, b float64) bool { return a-b < 1e-6 && b-a < 1e-6 }
 
 // The sentence names the bottleneck and claims no more than is known.
 func TestBottleneckSentences(t *testing.T) {
+	slow := waited(1053*ms, 900*ms, &tacho.ServerTimes{Queue: 1000 * ms, Decode: 900 * ms, Total: 1900 * ms})
+	alone := sumUp(metric.Config{}, slow)
+	if both := sumUp(metric.Config{}, slow, slow); alone.Where.Sentence != "" || !strings.HasPrefix(both.Where.Sentence, "The server's queue is the limit") {
+		t.Errorf("one slow answer: %q, two: %q", alone.Where.Sentence, both.Where.Sentence)
+	}
+	sumUp := func(c metric.Config, r *tacho.Record) metric.Summary { return sumUp(c, r, r) }
 	for _, c := range []struct {
 		name string
 		s    metric.Summary
@@ -225,7 +231,7 @@ func TestFrontEndOfAnH200(t *testing.T) {
 	for i := range 150 {
 		r.Events = append(r.Events, tacho.Event{At: r.Sent + time.Duration(506_400+3_251_700*i/149)*time.Microsecond, Tokens: 1})
 	}
-	s := sumUp(metric.Config{}, r)
+	s := sumUp(metric.Config{}, r, r)
 	s.Conclude([]metric.Instruments{{QueueMillis: new(24.75), DecodeMillis: new(1700.28), TTFTMillis: new(415.05), E2ELMillis: new(3667.4), Timed: new(1.0)}}, nil)
 	want := "The engine makes a token every 11.4 ms, but tokens arrive every 21.8 ms."
 	if w := s.Where; w.Bottleneck != "front_end" || !strings.HasSuffix(w.Sentence, want) {

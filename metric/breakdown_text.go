@@ -34,11 +34,15 @@ func (s *Summary) bottleneck(split *TimeSplit) (key, sentence string) {
 		}
 	}
 	switch {
+	case s.Completed == 1 && waits(&largest): // one slow answer shows no limit
+		return "", ""
+	case s.Completed == 1:
 	case client.Share >= waitShare && client.Share >= max(wait.Share, undivided):
 		return "client", s.clientWords(split, &client)
 	case wait.Share >= waitShare && wait.Share >= undivided:
 		return wait.Key(), s.waitWords(split, &wait)
-	case largest.Of == nil:
+	}
+	if largest.Of == nil {
 		return "", ""
 	}
 	return largest.Key(), s.workWords(&largest)

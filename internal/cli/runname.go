@@ -82,7 +82,8 @@ func namesRun(word string) bool {
 }
 
 // findRun returns the file or directory with this name, the run that last,
-// last~1 or baseline:main names, or the only file or run that starts with word.
+// last~1 or baseline:main names, the only file or run that starts with word, or
+// the newest run whose label is word.
 func findRun(env *Env, word string) (string, error) {
 	if _, err := os.Stat(word); !errors.Is(err, fs.ErrNotExist) {
 		return word, err
@@ -92,6 +93,7 @@ func findRun(env *Env, word string) (string, error) {
 		return path, err
 	}
 	var found []string
+	labeled := ""
 	for _, dir := range []string{dir, "."} {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
@@ -101,13 +103,18 @@ func findRun(env *Env, word string) (string, error) {
 			if strings.HasPrefix(e.Name(), word) {
 				found = append(found, filepath.Join(dir, e.Name()))
 			}
+			if len(e.Name()) == len("20060102-150405-")+len(word) && strings.HasSuffix(e.Name(), "-"+word) {
+				labeled = filepath.Join(dir, e.Name())
+			}
 		}
 	}
-	switch len(found) {
-	case 1:
+	switch {
+	case len(found) == 1:
 		return found[0], nil
-	case 0:
-		return "", fmt.Errorf("%s: no such file, and no file or run in %s/ starts with that (%s is the newest run)", word, filepath.Clean(dir), lastRun)
+	case len(found) == 0 && labeled != "":
+		return labeled, nil
+	case len(found) == 0:
+		return "", fmt.Errorf("%s: no such file, and no run in %s/ has this label or starts with that (%s is the newest run)", word, filepath.Clean(dir), lastRun)
 	}
 	return "", fmt.Errorf("%s is ambiguous: %s", word, strings.Join(found, " and "))
 }
