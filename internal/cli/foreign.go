@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tacho-bench/tacho/internal/migrate"
 	"github.com/tacho-bench/tacho/internal/spelling"
@@ -88,6 +90,10 @@ func unknownCommand(root *cobra.Command, word string) error {
 func badFlag(env *Env, cmd *cobra.Command, err error) error {
 	if !cmd.HasParent() && len(env.Args) > 0 && !strings.HasPrefix(env.Args[0], "-") {
 		return unknownCommand(cmd, env.Args[0])
+	}
+	var short *pflag.NotExistError
+	if errors.As(err, &short) && short.GetSpecifiedShortnames() != "" {
+		return fmt.Errorf("unknown flag -%s (tacho %s --help-all lists all)", short.GetSpecifiedShortnames(), cmd.Name())
 	}
 	return badValue(env, err)
 }

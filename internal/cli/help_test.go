@@ -206,6 +206,7 @@ func TestWordsOfOtherTools(t *testing.T) {
 		"bench --fail-if ttft.p99>200ms --fail-if failures>1%":              "--fail-if is given twice, with ttft.p99>200ms and with failures>1%: write --fail-if 'ttft.p99>200ms,failures>1%'",
 		"something --model m":      `unknown command "something" (tacho --help lists all)`,
 		"bench --gsp-zipf-alpha 1": "unknown flag --gsp-zipf-alpha: use --dataset-name random with --random-num-prefixes, --random-prefix-len and --random-prefix-zipf" + all,
+		"report last -o x":         "unknown flag -o (tacho report --help-all lists all)",
 		"bench --quantum 4":        "unknown flag --quantum" + all,
 		"sim --target U":           "unknown flag --target (tacho sim --help-all lists all)",
 	} {
