@@ -20,9 +20,9 @@ VLLM_DIR := .cache/vllm-$(VLLM_VERSION)
 VLLM := $(VLLM_DIR)/bin/python
 MINIAUDIO := github.com/gen2brain/malgo@v0.11.24
 
-SHOW := --sim sglang-70b-h100x4 --max-concurrency 1,2,4,8,16,32,64 --max-seconds 2 --random-input-len 500 --random-output-len 20 --goodput ttft:500
+SHOW := --sim sglang-70b-h100x4 --sim-speedup 5 --max-concurrency 1,2,4,8,16,32,64 --max-seconds 20 --random-input-len 500 --random-output-len 20 --random-range-ratio 0.5 --goodput ttft:500
 
-## run: measure the simulated engine for 20 s, or a server (ARGS="--base-url http://127.0.0.1:8000 --num-prompts 100")
+## run: measure the simulated engine for 30 s, or a server (ARGS="--base-url http://127.0.0.1:8000 --num-prompts 100")
 .PHONY: run
 run: build
 	bin/tacho bench $(or $(ARGS),$(SHOW))
@@ -373,6 +373,11 @@ test-bombs:
 .PHONY: test-coverage
 test-coverage:
 	go test -tags coverage -run TestCoverage -count 1 -timeout 6h -v ./stat ./internal/cli
+
+## test-intervals: given and held 95 % intervals on queues, heavy tails, batches and closed loops (docs/log/intervals.md), and steady states (4 minutes)
+.PHONY: test-intervals
+test-intervals:
+	COVERAGE=1 STEADY=30 go test -run 'TestCoverageOfQueues|TestSteadyStates' -count 1 -timeout 2h -v ./internal/truth
 
 ## test-pauses: pauses of simulated engines by length, rhythm and load: found share and false alarms (6 minutes; the table of docs/log/pauses.md)
 .PHONY: test-pauses

@@ -62,7 +62,7 @@ var _ tacho.Sink = (*Accumulator)(nil)
 type marks struct {
 	due, slot, sent, first, last, end time.Duration
 	turn, input, fresh, output        int32 // fresh is the part of input that was not in the server's cache
-	ok                                bool
+	ok, good                          bool  // good: kept the conditions of goodput
 	session                           uint64
 	connect                           time.Duration      // time to connect
 	server                            *tacho.ServerTimes // nil if the server reports no times
@@ -96,7 +96,12 @@ func (a *Accumulator) Add(r *tacho.Record) error {
 	if r.Turn == 0 {
 		a.begun++
 	}
-	a.mark(marksOf(r))
+	m := marksOf(r)
+	m.good = r.OK() && !slices.ContainsFunc(a.Goodput, func(slo SLO) bool { return !slo.keptBy(r) })
+	if m.good {
+		a.good++
+	}
+	a.mark(m)
 	a.whole.ready(len(All), a.Limit)
 	a.series.ready(len(All))
 	a.measure(r)
@@ -120,9 +125,6 @@ func (a *Accumulator) Add(r *tacho.Record) error {
 		a.finishes[r.Finish]++
 		if r.AudioS > 0 {
 			a.audio.Add(r.AudioS)
-		}
-		if !slices.ContainsFunc(a.Goodput, func(slo SLO) bool { return !slo.keptBy(r) }) {
-			a.good++
 		}
 	}
 	return nil

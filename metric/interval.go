@@ -91,6 +91,9 @@ type balanced struct {
 func (s *Stats) addIntervals(one *stat.Series, values stat.Distribution, in balanced) {
 	set := func(mean func() *Interval, quantile func(q float64) *Interval) {
 		s.MeanInterval, s.MedianInterval = mean(), quantile(0.5)
+		if s.MedianInterval.Low == nil && s.MeanInterval.Low != nil { // the mean depends on the tail as well
+			s.MeanInterval = s.MedianInterval
+		}
 		for i := range s.Percentiles {
 			p := &s.Percentiles[i]
 			p.Interval = quantile(p.P / 100)

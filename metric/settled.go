@@ -20,6 +20,8 @@ type Settled struct {
 
 	RequestsPerS         float64   `json:"requests_per_s"` // successful requests that ended in the window
 	RequestsInterval     *Interval `json:"requests_per_s_interval"`
+	GoodPerS             *float64  `json:"good_requests_per_s,omitempty"` // nil if there are no conditions of a good request
+	GoodInterval         *Interval `json:"good_requests_per_s_interval,omitempty"`
 	OutputTokensPerS     float64   `json:"output_tokens_per_s"` // tokens that arrived in the window
 	OutputTokensInterval *Interval `json:"output_tokens_per_s_interval"`
 }
@@ -42,6 +44,26 @@ func (a *Accumulator) settled(sents []*marks, from, to time.Duration) *stat.Wind
 	return &stat.Window{From: from + h, To: min(to, last-h), Horizon: h, Requests: &a.series[indexE2EL]}
 }
 
+// queueMemory returns how long a queue remembers its length. In heavy traffic a wait with the standard deviation w, at a
+// rate of random arrivals and with random service times, is forgotten after about 4 x rate x w^2 (a reflected Brownian
+// motion). A batch in which requests slow each other down forgets its size sooner, after half of rate x w^2, where w is the standard
+// deviation of E2EL. Only the part of a variance that neighbours share is of queue or batch. from is the end of the warm-up.
+func (a *Accumulator) queueMemory(sents []*marks, from time.Duration) time.Duration {
+	var values []float64
+	for _, m := range sents {
+		if m.ok {
+			values = append(values, float64(m.finished()-m.sent))
+		}
+	}
+	if cut := stat.WarmUp(values); cut > 0 && float64(cut) < startShare*float64(len(sents)) {
+		from = max(from, sents[cut].sent) // a start that is too gradual for a note
+	}
+	first, to := sents[0].sent, sents[len(sents)-1].sent
+	rate := float64(a.sampling.weight()*len(sents)) / max((to-first).Seconds(), 1e-9)
+	slow := func(i int) float64 { return a.series[i].SlowVariance(from, to) * 1e-6 } // in s^2
+	return time.Duration(min(rate*max(4*slow(indexTTFT), slow(indexE2EL)/2), 1e9) * 1e9)
+}
+
 // unsettled returns why requests in a window were not in steady state, or "" if they were. If the reason is a trend,
 // it also returns the trend.
 func (a *Accumulator) unsettled(s *Summary, sents []*marks, st *stat.Window) (string, *Trend) {
@@ -55,6 +77,9 @@ func (a *Accumulator) unsettled(s *Summary, sents []*marks, st *stat.Window) (st
 	}
 	if t := trendOf(sents, st); t != nil {
 		return StillMoving, t
+	}
+	if memories := st.Memories(); memories < stat.MinMemories {
+		return fmt.Sprintf("%s (%s): run longer (--num-prompts %d)", LongMemory, Duration(1e3*st.Memory.Seconds()), roundUp(stat.MinMemories/memories*float64(a.sents.n))), nil
 	}
 	return "", nil
 }
@@ -90,11 +115,12 @@ func roundUp(x float64) int {
 	return int(math.Ceil(x/unit) * unit)
 }
 
-// measureSettled measures the throughput in a window. Only the throughput of a closed loop has an
-// interval, because an open loop is served at the rate it sends.
+// measureSettled measures the throughput in a window. The throughput of an open loop has no interval, because it is
+// served at the rate it sends; its goodput has one.
 func (a *Accumulator) measureSettled(sents []*marks, st *stat.Window, closed bool) *Settled {
 	each := float64(a.sampling.weight())
-	sent, ended, tokens := make([]float64, settledParts), make([]float64, settledParts), make([]float64, settledParts)
+	parts := func() []float64 { return make([]float64, settledParts) }
+	sent, ended, good, tokens := parts(), parts(), parts(), parts()
 	count := func(parts []float64, at time.Duration, n float64) {
 		if at >= st.From && at < st.To {
 			parts[int(settledParts*(at-st.From)/(st.To-st.From))] += n
@@ -103,6 +129,9 @@ func (a *Accumulator) measureSettled(sents []*marks, st *stat.Window, closed boo
 	out := &Settled{FromS: st.From.Seconds(), ToS: st.To.Seconds(), HorizonS: st.Horizon.Seconds()}
 	for _, m := range sents {
 		count(sent, m.sent, each)
+		if m.good {
+			count(good, m.finished(), each)
+		}
 		if m.ok {
 			count(ended, m.finished(), each)
 		}
@@ -114,9 +143,9 @@ func (a *Accumulator) measureSettled(sents []*marks, st *stat.Window, closed boo
 			count(tokens, one.at, float64(one.tokens)/tokenParts)
 		}
 	}
-	rate := func(counts []float64) (perS float64, in *Interval) {
+	rate := func(counts []float64, has bool) (perS float64, in *Interval) {
 		perS = total(counts) / (st.To - st.From).Seconds()
-		if !closed {
+		if !has {
 			return perS, &Interval{Value: &perS, Warning: stat.Offered}
 		}
 		in = interval(st.RateInterval(counts, sent), 0)
@@ -124,8 +153,12 @@ func (a *Accumulator) measureSettled(sents []*marks, st *stat.Window, closed boo
 		return perS, in
 	}
 	out.Requests = int(total(sent))
-	out.RequestsPerS, out.RequestsInterval = rate(ended)
-	out.OutputTokensPerS, out.OutputTokensInterval = rate(tokens)
+	out.RequestsPerS, out.RequestsInterval = rate(ended, closed)
+	out.OutputTokensPerS, out.OutputTokensInterval = rate(tokens, closed)
+	if len(a.Goodput) > 0 {
+		perS, in := rate(good, true)
+		out.GoodPerS, out.GoodInterval = &perS, in
+	}
 	return out
 }
 

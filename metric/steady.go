@@ -37,6 +37,7 @@ const (
 	OverSaturate = "the server fell behind and its queue grew until the end"
 	StillMoving  = "latencies were still rising or falling at the end"
 	ShortRun     = "the run was too short for its latencies"
+	LongMemory   = "the queue remembers its length for too long"
 	ShortWindow  = "the steady state was too short"
 	LittleIsOff  = "Little's law is off by more than 10 %"
 )
@@ -135,8 +136,11 @@ func (a *Accumulator) steady(s *Summary) (*SteadyState, balanced) {
 	}
 	st := a.settled(sents, from, to)
 	if out.WarmUp != nil {
-		st.From = max(st.From, sents[first].sent)
+		from, st.From = max(from, sents[first].sent), max(st.From, sents[first].sent)
 		out.WarmUp.Requests *= a.sampling.weight()
+	}
+	if !closed {
+		st.Memory = a.queueMemory(sents, from)
 	}
 	out.WhyUnsettled, out.Trend = a.unsettled(s, sents, st)
 	switch {

@@ -92,7 +92,7 @@ func (p *printer) fittingTable(runs []outcome.Run, wide int) error {
 			}
 		}
 	}
-	p.levelTable(lines)
+	p.levelTable(&table, lines)
 	p.gap = ""
 	p.repeats(runs)
 	return nil

@@ -95,6 +95,9 @@ func (p *printer) settled(s *metric.Settled) {
 		}
 	}
 	rate("Request throughput (req/s):", s.RequestsInterval)
+	if s.GoodInterval != nil {
+		rate("Request goodput (req/s):", s.GoodInterval)
+	}
 	rate("Output token throughput (tok/s):", s.OutputTokensInterval)
 }
 

@@ -33,6 +33,9 @@ func renderMarkdown(w io.Writer, r *Report) error {
 		}
 	}
 	marks := markLegend(lines)
+	if text := table.withoutIntervals(); text != "" {
+		p.line(text + "\n")
+	}
 	p.markdown(lines, rule(table.Columns))
 	for _, line := range marks {
 		p.line("\n" + line)

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -15,6 +16,8 @@ import (
 type table struct {
 	Columns []column
 	Rows    iter.Seq2[[]cell, error]
+
+	rows, bare int // set by strings: rows, and rows of which no figure has the interval that it could have
 }
 
 // A column is one column of a table.
@@ -72,9 +75,16 @@ func (t *table) strings(sure bool) ([][]string, error) {
 			return nil, err
 		}
 		var line []string
+		t.rows++
+		bare := isBare(row)
+		if bare {
+			t.bare++
+		}
 		for i := range row {
 			text := t.Columns[i].format(row[i])
-			text += intervalSuffix(row[i], sure)
+			if !bare {
+				text += intervalSuffix(row[i], sure)
+			}
 			if row[i].Void && row[i].Known {
 				text = strings.TrimSuffix(text, noInterval) + unusable
 			}
@@ -90,6 +100,24 @@ const noInterval = "~"
 
 // noIntervalWords explains the mark.
 const noIntervalWords = noInterval + ": no 95 % interval"
+
+// isBare reports whether no figure of a row has the interval that it could have. Then a sentence replaces the marks.
+func isBare(row []cell) bool {
+	could := func(c cell) bool { return c.Sure != nil && c.Known && !c.Void }
+	return slices.ContainsFunc(row, could) && !slices.ContainsFunc(row, func(c cell) bool { return could(c) && c.Sure.Low != nil })
+}
+
+// withoutIntervals returns a sentence on rows without intervals, or "".
+func (t *table) withoutIntervals() string {
+	const why = ": too short, or not in a steady state."
+	switch t.bare {
+	case 0:
+		return ""
+	case t.rows:
+		return "No figure has a 95 % interval" + why
+	}
+	return fmt.Sprintf("No figure of %d of %d levels has a 95 %% interval%s", t.bare, t.rows, why)
+}
 
 // intervalSuffix returns the interval to print after a figure, or the mark for none.
 func intervalSuffix(c cell, with bool) string {

@@ -453,13 +453,16 @@ func (p *printer) levels(runs []outcome.Run) error {
 	if err != nil {
 		return err
 	}
-	p.levelTable(lines)
+	p.levelTable(&table, lines)
 	p.repeats(runs)
 	return nil
 }
 
 // levelTable writes a table of levels and explains its marks.
-func (p *printer) levelTable(lines [][]string) {
+func (p *printer) levelTable(t *table, lines [][]string) {
+	if text := t.withoutIntervals(); text != "" {
+		p.wrapped("", text, "")
+	}
 	p.table(lines)
 	for _, line := range markLegend(lines) {
 		p.line(line)

@@ -1,6 +1,9 @@
 package stat
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // An Interval is a 95 % confidence interval of a statistic of a Series. If there is a warning, Low and High are
 // infinite, because the observations are not sufficient.
@@ -55,6 +58,8 @@ type load struct {
 	unit  float64 // observations per request
 	most  int     // waves slower than the time in which requests influence each other
 	long  bool    // the window is long compared with that time, so a small effective sample size is acceptable
+
+	memories float64 // length of the window in times after which the queue has forgotten its length
 }
 
 func (s *Series) intervals(d Distribution, l load) Intervals {
@@ -99,9 +104,14 @@ func (s *Intervals) Quantile(q float64) Interval {
 		return s.Mean
 	}
 	n, tail, e := float64(s.series.N()), min(q, 1-q), s.exceed(q)
-	alike := max(n/max(s.Mean.Effective, 1), 1)
+	alike, enough := max(n/max(s.Mean.Effective, 1), 1), true
+	if s.load.long {
+		alike, enough = max(n/max(e.effective, 1), 1), s.load.memories*tail >= 1
+	} else {
+		enough = s.Mean.Effective*tail >= minTail*min(alike, maxTailFactor)
+	}
 	out := unbounded(min(e.effective, n), "")
-	if need := minTail * min(alike, maxTailFactor); s.Mean.Effective*tail < need || e.effective*tail < minTail {
+	if !enough || e.effective*tail < minTail {
 		if out.Warning = TooFew; n*tail >= minTail { // as many independent observations would be enough
 			out.Warning, out.Effective = Correlated, min(out.Effective, s.Mean.Effective)
 		}
@@ -132,17 +142,53 @@ func (s *Intervals) exceed(q float64) excess {
 	for i := range off {
 		off[i] -= share * float64(s.series.n[i])
 	}
+	if s.load.long {
+		return excess{min(s.series.geyer(&off, share*(1-share), s.load), s.below.all), s.series.skewness(&off), 0}
+	}
 	effective, waves := s.series.effectiveSize(&off, share*(1-share), s.load)
 	return excess{min(effective, maxEffectiveShare*s.below.all), s.series.skewness(&off), waves}
+}
+
+// geyer estimates the effective sample size of a share from the deviations of indicators with the given variance.
+func (s *Series) geyer(off *[seriesBins]float64, variance float64, l load) float64 {
+	if l.paced != nil {
+		l.paced.removeArrivals(off, l.fixed)
+	}
+	used, squares := s.used(), 0.0
+	for _, x := range off[:used] {
+		squares += x * x
+	}
+	n := float64(s.N())
+	return n * n * variance / max(squares*correlations(off[:used]), math.SmallestNonzeroFloat64)
+}
+
+// SlowVariance returns the part of the variance in a time window that neighbouring time bins share.
+func (s *Series) SlowVariance(from, to time.Duration) float64 {
+	part := s.between(from, to)
+	n, sum := float64(part.N()), fixed{}
+	for i := range part.sums {
+		sum.merge(&part.sums[i])
+	}
+	both, pairs, before := 0.0, 0.0, 0.0
+	for i := range part.used() {
+		off := part.sums[i].float() - sum.float()/max(n, 1)*float64(part.n[i])
+		if i > 0 {
+			both, pairs = both+before*off, pairs+float64(part.n[i-1])*float64(part.n[i])
+		}
+		before = off
+	}
+	return max(both/max(pairs, 1), 0)
 }
 
 // ranks returns the order statistics around the quantile q of n observations, as quantiles. alike is the number of
 // observations per effective observation.
 func (e excess) ranks(n, q, alike float64) (low, high float64) {
 	// The variance was estimated from a part of a known whole. The correction is a smaller effective sample size.
-	waves := float64(e.waves)
-	t := student975(waves * (n - 1) / max(n-1-waves, 1))
-	m := e.effective * (Normal975 / t) * (Normal975 / t)
+	m := e.effective
+	if waves := float64(e.waves); waves > 0 {
+		t := student975(waves * (n - 1) / max(n-1-waves, 1))
+		m *= (Normal975 / t) * (Normal975 / t)
+	}
 	deviation := math.Sqrt(m * q * (1 - q))
 	middle, half := m*q+(Normal975*Normal975-1)*(1-2*q)/6+0.5, Normal975*deviation // center and half width of a skewed binomial distribution
 	if alike > clearlyCorrelated {

@@ -62,21 +62,27 @@ func betaFraction(a, b, x float64) float64 {
 // order of time. It is n divided by the sum of the autocorrelations, added up while their pairwise sums are positive
 // (Geyer's rule).
 func EffectiveSize(xs []float64) float64 {
-	n := len(xs)
+	n := float64(len(xs))
+	return min(n/max(correlations(xs), 1), n)
+}
+
+// correlations returns the sum of the autocorrelations of xs over all lags, by Geyer's rule. It is 1 for independent
+// observations and for constants.
+func correlations(xs []float64) float64 {
 	mean := Sample(xs).rawMean()
 	variance := autocovariance(xs, mean, 0)
-	if n < 4 || variance == 0 {
-		return float64(n)
+	if len(xs) < 4 || variance == 0 {
+		return 1
 	}
 	sum := 1.0
-	for lag := 1; lag+1 < n/2; lag += 2 {
+	for lag := 1; lag+1 < len(xs)/2; lag += 2 {
 		pair := (autocovariance(xs, mean, lag) + autocovariance(xs, mean, lag+1)) / variance
 		if pair <= 0 {
 			break
 		}
 		sum += 2 * pair
 	}
-	return min(float64(n)/sum, float64(n))
+	return sum
 }
 
 // rawMean returns the mean of observations in any order.

@@ -10,6 +10,7 @@ import (
 type Window struct {
 	From, To time.Duration
 	Horizon  time.Duration // how long a request, including the queue it leaves behind, influences other requests
+	Memory   time.Duration // how long the queue remembers its length; 0 if that is short
 	Requests *Series       // one observation for each request of the run
 	Fixed    bool          // the number of requests in the run was fixed in advance
 }
@@ -23,7 +24,16 @@ const (
 	// half of the horizon.
 	wavesFactor = 1.6
 	wavesPower  = 2.0 / 3
+
+	// MinMemories is the smallest length of a window in memories. A run that is shorter sees too few queues: the
+	// longest decide, and most short runs have none of them.
+	MinMemories = 10
 )
+
+// Memories returns the length of the window in memories of the queue.
+func (st *Window) Memories() float64 {
+	return float64(st.To-st.From) / (2 * max(float64(st.Memory), 1))
+}
 
 // Waves returns the number of waves in the window that are slow compared with the horizon.
 func (st *Window) Waves() int {
@@ -40,7 +50,7 @@ func (s *Series) IntervalsIn(d Distribution, st *Window) (Intervals, Distributio
 		return Intervals{Mean: unbounded(0, TooFew)}, nil
 	}
 	requests := st.Requests.between(st.From, st.To)
-	l := load{unit: max(float64(part.N())/max(float64(requests.N()), 1), 1), most: st.Waves(), long: true}
+	l := load{unit: max(float64(part.N())/max(float64(requests.N()), 1), 1), most: st.Waves(), long: true, memories: st.Memories()}
 	if st.Fixed {
 		l.paced, l.fixed = requests, float64(requests.N())/max(float64(st.Requests.N()), 1)
 	}

@@ -16,6 +16,8 @@ type Queue struct {
 	Slots   int
 	Service time.Duration // mean
 	Sigma   float64       // of the logarithm of the service time; constant if 0
+	Pareto  float64       // exponent of Pareto service times, above 1
+	Lead    float64       // share of the service time before the first token
 
 	Room     int           // maximum queue length; a request gets 503 if the queue is full
 	Rate     float64       // requests/s of a token bucket; a request gets 429 if the bucket is empty
@@ -125,12 +127,15 @@ func (s *queue) serve(j *job) {
 	if s.Sigma > 0 {
 		took *= math.Exp(s.Sigma*s.rng.NormFloat64() - s.Sigma*s.Sigma/2)
 	}
+	if s.Pareto > 0 {
+		took *= (s.Pareto - 1) / s.Pareto * math.Pow(1-s.rng.Float64(), -1/s.Pareto)
+	}
 	if s.served <= s.Cold {
 		took += s.Warmup.Seconds()
 	}
 	n := max(j.MaxNew, 2)
-	for i := range n { // the first immediately, the last at the end
-		j.tokens = append(j.tokens, s.after(took*float64(i)/float64(n-1)))
+	for i := range n { // the first after Lead, the last at the end
+		j.tokens = append(j.tokens, s.after(took*(s.Lead+(1-s.Lead)*float64(i)/float64(n-1))))
 	}
 	s.at(j.tokens[n-1], func(deliver func(*step.Emission)) {
 		s.busy--

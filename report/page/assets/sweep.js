@@ -154,9 +154,10 @@ function levelTable() {
   const sorted = order.col ? [...ls].sort((p, q) => (get(p) > get(q) ? 1 : -1)) : [...ls];
   if (!order.up) sorted.reverse();
   const row = (l) => `<tr class="${picked(l.run) === l ? 'on' : ''}${l.invalid ? ' invalid' : ''}" data-pick="${keyOf(l)}">${each(columns, (c, k) => levelCell(l, c, k, ls))}</tr>`;
-  put($('levels'), `<table><thead><tr>${each(columns, levelHead)}</tr></thead><tbody>${each(sorted, row)}</tbody></table>
+  const bare = ls.filter(isBare).length;
+  put($('levels'), `${bare ? `<p class="foot">No figure${bare < ls.length ? ` of ${bare} of ${ls.length} levels` : ''} has a 95 % interval: too short, or not in a steady state</p>` : ''}<table><thead><tr>${each(columns, levelHead)}</tr></thead><tbody>${each(sorted, row)}</tbody></table>
     ${ls.some(few) ? '<p class="foot">† too few requests for a p99: run longer, or read it as a maximum</p>' : ''}
-    ${ls.some((l) => columns.some(([name]) => certainty(l, name, 'unsure'))) ? '<p class="foot">~ no 95 % interval: effective sample size too small, or no steady state</p>' : ''}
+    ${ls.some((l) => !isBare(l) && columns.some(([name]) => certainty(l, name, 'unsure'))) ? '<p class="foot">~ no 95 % interval: effective sample size too small, or no steady state</p>' : ''}
     ${ls.some((l) => l.no_rate) ? '<p class="foot">‡ count ÷ time of a burst or of too few requests, no rate that the server holds</p>' : ''}
     ${DOUBTS.filter(([unusable]) => ls.some((l) => columns.some(([name]) => { const r = doubtOf(l, figureOf(name)); return r && Boolean(r.unusable) === unusable; }))).map(([, words]) => `<p class="foot">${words}</p>`).join('')}`);
 }
@@ -165,6 +166,8 @@ const DOUBTS = [[true, '✕ not usable: the reason is at the figure'], [false, '
 const figureOf = (name) => (name.startsWith('good') ? 'request_goodput' : /^(TTFT|TPOT|ITL|E2EL) /.exec(name)?.[1].toLowerCase());
 /* The 95 % interval of the figure in a column such as 'TTFT p99, ms', or whether the figure has none. */
 const certainty = (l, name, of) => { const [, metric, p] = name.match(/^(TTFT|TPOT|ITL|E2EL) (p\d+)/) || []; return metric && l[metric.toLowerCase()]?.[of][p]; };
+/* Whether no figure of a level has the interval that it could have: a sentence then replaces the marks. */
+const isBare = (l) => COLUMNS.some(([name]) => certainty(l, name, 'unsure')) && !COLUMNS.some(([name]) => certainty(l, name, 'sure'));
 function levelHead(column) {
   const [name] = column, k = COLUMNS.indexOf(column), gloss = GLOSS[Object.keys(GLOSS).find((w) => name.startsWith(w))];
   const sort = order.col === k ? `aria-sort="${order.up ? 'ascending' : 'descending'}"` : '';
@@ -172,7 +175,7 @@ function levelHead(column) {
 }
 function levelCell(l, [name, get, show, bar], k, all) {
   if (!k) return `<td><label><input type="radio" name="run${l.run.k}" data-pick="${keyOf(l)}" ${picked(l.run) === l ? 'checked' : ''}>${swatch(loadInk(l), esc(fullName(l)))}</label></td>`;
-  const v = get(l) == null ? '–' : esc(show(get(l))) + (/^(TTFT|TPOT) p99/.test(name) && few(l) ? '<sup>†</sup>' : certainty(l, name, 'unsure') ? '~' : '') + (l.no_rate && /^(served|good|output)/.test(name) ? '<sup>‡</sup>' : '') + doubtMark(l, figureOf(name));
+  const v = get(l) == null ? '–' : esc(show(get(l))) + (/^(TTFT|TPOT) p99/.test(name) && few(l) ? '<sup>†</sup>' : !isBare(l) && certainty(l, name, 'unsure') ? '~' : '') + (l.no_rate && /^(served|good|output)/.test(name) ? '<sup>‡</sup>' : '') + doubtMark(l, figureOf(name));
   const share = get(l) / most(all.filter((one) => !isOff(one, figureOf(name))).map(get), 1e-9), sure = certainty(l, name, 'sure');
   const tip = sure?.length ? ` data-tip="${esc(keyed([[`${fullName(l)}, ${name}`, ''], ['95 % interval', between(sure)]]))}"` : '';
   return bar && get(l) != null && !isOff(l, figureOf(name)) ? `<td class="cellbar"${tip}>${v}<i data-css="width:calc((100% - 20px) * ${share.toFixed(3)});background:${loadInk(l)}"></i></td>` : `<td${tip}>${v}</td>`;
