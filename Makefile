@@ -225,6 +225,16 @@ test-oracles:
 	go test -tags oracle -run Oracle ./stat ./report ./report/page ./sim ./workload ./internal/publish
 	go test -tags oracle -short -run 'SameAs(HuggingFace|Tiktoken)$$' ./token
 
+ANSWERS_DIR := $(CURDIR)/.cache/answers
+
+## test-answers: scorers against bfcl-eval's checker, lm-eval's filters and statsmodels, from PyPI; the share of faults in answers that is found
+.PHONY: test-answers
+test-answers:
+	@test -e $(ANSWERS_DIR)/done || { rm -rf $(ANSWERS_DIR) && python3 -m venv $(ANSWERS_DIR) && $(ANSWERS_DIR)/bin/pip install -q statsmodels==0.15.0 && \
+		$(ANSWERS_DIR)/bin/pip download -q --no-deps -d $(ANSWERS_DIR) bfcl-eval==2026.3.23 lm-eval==0.4.13 && \
+		for wheel in $(ANSWERS_DIR)/*.whl; do $(ANSWERS_DIR)/bin/python -m zipfile -e $$wheel $(ANSWERS_DIR); done && touch $(ANSWERS_DIR)/done; }
+	WHEELS=$(ANSWERS_DIR) go test -vet=off -tags oracle -run 'Oracle|FoundShare' -v ./internal/score
+
 ## test-k8s: the Helm chart against Kubernetes' types and Helm's engine (minutes to compile; go test ./chart -update in deploy/check renders the example again)
 .PHONY: test-k8s
 test-k8s:
