@@ -45,7 +45,7 @@ var hashedFields = [...]string{"timestamp", "input_length", "output_length", "ha
 
 // parseHashed parses a line of a trace with hash ids. TraceOptions.Fields has other names for hashedFields.
 func parseHashed(line []byte, unitS float64, o *TraceOptions) (row traceRow, err error) {
-	names, seen := hashedFields, [...]bool{false, false, false, true}
+	names, wrong := hashedFields, [...]string{"no", "no", "no", ""}
 	for i, name := range names {
 		names[i] = cmp.Or(o.Fields[name], name)
 	}
@@ -53,20 +53,21 @@ func parseHashed(line []byte, unitS float64, o *TraceOptions) (row traceRow, err
 	var at float64
 	var session, parent string
 	err = s.Document(line, func(key []byte) {
-		switch i := slices.Index(names[:], string(key)); i {
+		i, ok := slices.Index(names[:], string(key)), true
+		switch i {
 		case 0:
 			var err error
 			at, err = strconv.ParseFloat(string(s.Skip()), 64)
-			seen[i] = err == nil
+			ok = err == nil
 		case 1, 2:
 			var n int64
-			if n, seen[i] = s.Int(); i == 1 {
+			if n, ok = s.Int(); i == 1 {
 				row.Input = int(n)
 			} else {
 				row.Output = int(n)
 			}
 		case 3:
-			seen[i] = row.readHashes(&s, o.countOnly)
+			ok = row.readHashes(&s, o.countOnly)
 		default:
 			switch string(key) {
 			case "type":
@@ -79,12 +80,20 @@ func parseHashed(line []byte, unitS float64, o *TraceOptions) (row traceRow, err
 				parent = plainText(s.Skip())
 			}
 		}
+		switch {
+		case !ok:
+			wrong[i] = "not a valid"
+		case i >= 0:
+			wrong[i] = ""
+		}
 	})
 	if err != nil {
 		return row, fmt.Errorf("not a JSON object of the trace: %w", err)
 	}
-	if i := slices.Index(seen[:], false); i >= 0 {
-		return row, fmt.Errorf("no %q with numbers", names[i])
+	for i, text := range wrong {
+		if text != "" {
+			return row, fmt.Errorf("%s %q", text, names[i])
+		}
 	}
 	if parent != "-1" {
 		row.Parent = parent
