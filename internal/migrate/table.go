@@ -185,7 +185,7 @@ var Table = []Row{
 	{Theirs: "constraint.kind", Values: "max_duration max_requests"},
 	{Theirs: "constraint constraint.kind", Advice: "set --max-seconds or --num-prompts"},
 	{Theirs: "max-time-per-run", Unless: "max-requests-per-run", Ours: "--max-seconds:=$1*60"},
-	{Theirs: "max-time-per-run", Advice: "tacho ends a level by one limit: keep --max-time-per-run or --max-requests-per-run"},
+	{Theirs: "max-time-per-run", Advice: "tacho ends a level by one limit: keep the time or the number of requests"},
 	{Theirs: "mooncake-slowdown-factor", Ours: "--trace-speedup:=1/$1"},
 	{Theirs: "iteration-type", Values: "num_concurrency"},
 	{Theirs: "iteration-type", Advice: "give a list, as in --random-batch-size 1,2,4"},
