@@ -394,15 +394,16 @@ test-intervals:
 test-pauses:
 	PAUSES=1 go test -run TestPausesOfServers -count 1 -timeout 1h -v ./internal/truth
 
-SEEDS ?= 12
+SEEDS ?= 10
 FIRST ?= 1000
-TRUTH ?= 100000
+TRUTH ?= 40000
+SERVERS ?= quiet rhythms
 
-## test-find: tacho find in virtual time, SEEDS searches on each of 25 servers and 15 simulated engines with known limits, seeds from FIRST on (an hour; CASE=bucket for some)
+## test-find: tacho find in virtual time, SEEDS searches on each of 12 servers without and 13 with a rhythm, seeds from FIRST on (half an hour; SERVERS=queues or engines; CASE=quota for some)
 .PHONY: test-find
 test-find:
-	SEEDS=$(SEEDS) FIRST=$(FIRST) TRUTH=$(TRUTH) CASE='$(CASE)' go test -run TestFindTable -count 1 -timeout 3h -v ./internal/truth
-	ENGINES=1 SEEDS=$(SEEDS) FIRST=$(FIRST) TRUTH=$(TRUTH) CASE='$(CASE)' go test -run TestFindTable -count 1 -timeout 3h -v ./internal/truth
+	for servers in $(SERVERS); do SERVERS=$$servers SEEDS=$(SEEDS) FIRST=$(FIRST) TRUTH=$(TRUTH) CASE='$(CASE)' \
+		go test -run TestFindTable -count 1 -timeout 3h -v ./internal/truth || exit 1; done
 
 REQUESTS ?= 100000
 TOKENS ?= 1000

@@ -97,7 +97,7 @@ func (a *Accumulator) Add(r *tacho.Record) error {
 		a.begun++
 	}
 	m := marksOf(r)
-	m.good = r.OK() && !slices.ContainsFunc(a.Goodput, func(slo SLO) bool { return !slo.keptBy(r) })
+	m.good = r.OK() && !slices.ContainsFunc(a.Goodput, func(slo SLO) bool { return !slo.KeptBy(r) })
 	if m.good {
 		a.good++
 	}

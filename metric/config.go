@@ -1,6 +1,7 @@
 package metric
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -74,9 +75,9 @@ type SLO struct {
 	Percentile  float64 `json:"percentile,omitempty"` // for a metric with many values per request, such as gaps: the percentile to compare; 0 means all values
 }
 
-// keptBy reports whether a request meets the condition. A request without a value of the metric does:
+// KeptBy reports whether a request meets the condition. A request without a value of the metric does:
 // an answer of one token has no time per output token.
-func (s *SLO) keptBy(r *tacho.Record) bool {
+func (s *SLO) KeptBy(r *tacho.Record) bool {
 	m := Named(s.Metric)
 	if m == nil {
 		return true
@@ -150,8 +151,12 @@ func (c *Config) validateSLOs() error {
 	if c.SLO == "" {
 		return nil
 	}
-	if _, err := ParseSLO(c.SLO); err != nil {
+	goals, err := ParseSLO(c.SLO)
+	if err != nil {
 		return fmt.Errorf("SLO: %w", err)
+	}
+	if slices.ContainsFunc(goals, func(g Condition) bool { return g.Name == GoodputShare }) && len(c.Goodput) == 0 {
+		return errors.New("SLO: goodput is the share of requests within all limits of --goodput: add them, as --goodput ttft:500ms,tpot:50ms")
 	}
 	return nil
 }

@@ -30,6 +30,9 @@ type Quantity struct {
 // FailureShare is the name of the quantity that counts failed requests.
 const FailureShare = "failures"
 
+// GoodputShare is the name of the quantity that counts the requests within all limits of Config.Goodput.
+const GoodputShare = "goodput"
+
 // Names of the quantities about pauses of servers.
 const (
 	pausesQuantity       = "pauses"
@@ -64,6 +67,13 @@ var levelQuantities = slices.Concat([]Quantity{
 			return nil
 		}
 		share *= 100
+		return &share
+	}},
+	{Name: GoodputShare, Title: "Goodput share", Unit: percentUnit, Better: 1, of: func(s *Summary) *float64 {
+		if s.Throughput == nil || s.Throughput.GoodPerS == nil || s.Ended() == 0 {
+			return nil
+		}
+		share := 100 * *s.Throughput.GoodPerS * s.DurationS / float64(s.Ended())
 		return &share
 	}},
 	{Name: "unsent", Title: "Unsent", Unit: percentUnit, Better: -1, OfTheRun: true, of: func(s *Summary) *float64 {

@@ -37,6 +37,10 @@ func (c *Condition) checkGoal() error {
 		return errors.New("its limit must be above 0")
 	case c.Name == FailureShare && (c.Above || c.Limit >= 100):
 		return errors.New("write it as error<0.1%")
+	case c.Name == GoodputShare && (!c.Above || c.Limit >= 100):
+		return errors.New("write it as goodput>95%")
+	case c.Name == GoodputShare:
+		return nil
 	case c.Name == FailureShare, c.OfLevel() && !c.Above:
 		return nil
 	case c.OfLevel():
@@ -124,7 +128,9 @@ func (c *Condition) Goal() string {
 	switch {
 	case c.Name == FailureShare:
 		title = "failed requests"
-	case c.P == 0:
+	case c.Name == GoodputShare:
+		title = "goodput"
+	case c.Metric != nil && c.P == 0:
 		title = "mean " + strings.ToUpper(c.Metric.Name)
 	}
 	if c.Above {

@@ -393,7 +393,7 @@ func (r *Rule) figures(s *Summary) (out []string) {
 		out = append(out, stalledShare)
 	}
 	if slices.ContainsFunc(s.Config.Goodput, func(slo SLO) bool { return slices.Contains(out, slo.Metric) }) {
-		out = append(out, goodputQuantity)
+		out = append(out, goodputQuantity, GoodputShare)
 	}
 	return out
 }

@@ -26,9 +26,9 @@ type Goal struct {
 // Search returns the search for a goal. It removes the load from the plan
 // and adds the SLO per request.
 func (g *Goal) Search(p *plan.Plan) (*search.Search, error) {
-	goals, err := search.ParseSLO(g.SLO)
+	goals, err := g.goals(p)
 	if err != nil {
-		return nil, fmt.Errorf("--slo: %w", err)
+		return nil, err
 	}
 	kind := search.Kind(g.Load)
 	if !slices.Contains(search.Kinds, kind) {
@@ -39,6 +39,9 @@ func (g *Goal) Search(p *plan.Plan) (*search.Search, error) {
 		return nil, fmt.Errorf("--within: %w", err)
 	}
 	s.From, s.To, s.Budget = g.From, g.To, g.Budget
+	if s.Budget == 0 && !p.Virtual {
+		s.Budget = search.RealBudget
+	}
 	if s.Budget < 0 {
 		return nil, fmt.Errorf("--budget %v: want a value above 0", g.Budget)
 	}
@@ -62,6 +65,23 @@ func (g *Goal) Search(p *plan.Plan) (*search.Search, error) {
 		}
 	}
 	return s, nil
+}
+
+// goals returns the goals of the SLO. A goal on goodput has the limits of the plan.
+func (g *Goal) goals(p *plan.Plan) ([]search.Goal, error) {
+	var limits []metric.SLO
+	for _, text := range p.Goodput {
+		some, err := metric.ParseSLOs(text)
+		if err != nil {
+			return nil, fmt.Errorf("--goodput: %w", err)
+		}
+		limits = append(limits, some...)
+	}
+	goals, err := search.ParseSLO(g.SLO, limits...)
+	if err != nil {
+		return nil, fmt.Errorf("--slo: %w", err)
+	}
+	return goals, nil
 }
 
 // checkLoad rejects options that set the load.

@@ -8,29 +8,16 @@ import (
 
 	"github.com/tacho-bench/tacho/internal/run"
 	"github.com/tacho-bench/tacho/internal/search"
-	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/plan"
 )
 
-// searchEstimate describes the usual number of probes and the usual time of a search. It
-// returns an empty string for a search in virtual time, which takes less.
+// searchEstimate describes the longest time of a search. It returns an empty string for a search in virtual time, which
+// takes less. After its first probe, the search estimates its time.
 func searchEstimate(s *search.Search, p *plan.Plan) string {
 	if p.Virtual {
 		return ""
 	}
-	rate := float64(10) // as an example, because the limit of the server is unknown
-	if s.Kind == search.Rate {
-		rate = max(rate, s.From)
-		if s.To > 0 {
-			rate = min(rate, s.To)
-		}
-	}
-	e := s.Estimate(rate)
-	probes := fmt.Sprintf("Usually %d to %d probes", e.MinSteps, e.MaxSteps)
-	if s.Budget > 0 {
-		return probes + ", in at most " + shortDuration(s.Budget) + " (--budget)."
-	}
-	return fmt.Sprintf("%s, in %s if the limit is %s req/s; a faster server takes less time. --budget 5m would end the search after 5 minutes.", probes, span(e), metric.Brief(rate))
+	return "The search takes at most " + shortDuration(s.Budget) + " (--budget)."
 }
 
 // sweepEstimate describes the number of levels and the usual time of a sweep, or returns

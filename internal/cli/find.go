@@ -42,19 +42,21 @@ few and short probes. It ends with a sentence:
   Holds TTFT p99 < 500 ms up to 31 req/s (28 to 33); at 32.5 TTFT p99 < 500 ms
   breaks, and requests queue.
 
-31 req/s met the SLO in a full probe, 32.5 req/s missed it. The limit is between
-28 and 33 req/s with 95 % confidence. If the time runs out before both are known,
-the answer is "Undecided: the limit is between A and B" and the exit code is 6.
+The probes show that 31 req/s meets the SLO and that 32.5 req/s misses it. The limit
+is between 28 and 33 req/s with 95 % confidence. If the time runs out before both
+are known, the answer is "Undecided: the limit is between A and B" with the reason,
+and the exit code is 6.
 
 An SLO is a list of limits on any metric of tacho metrics: percentiles and means
-(ttft:p99<500ms, tpot:mean<40ms, e2el:p50<2s, stream_rate:p5>20), and error<0.1% for the
-fraction of failed requests. A failed request counts as infinitely slow.
+(ttft:p99<500ms, tpot:mean<40ms, e2el:p50<2s, stream_rate:p5>20), error<0.1% for the
+fraction of failed requests, and goodput>95% for the fraction of requests within all
+limits of --goodput. A failed request counts as infinitely slow.
 
 The search starts with concurrency 1, increases the load until the SLO breaks, and
 then measures between the highest load that meets the SLO and the lowest that
 misses it. A probe ends as soon as the result is certain, or when requests queue
-up, and lasts at least 20 seconds near the limit. Every probe is a level of one
-run, stored like runs of bench.
+up. It lasts longer if the server pauses or refuses requests now and then. Every
+probe is a level of one run, stored like runs of bench.
 
 All flags of bench are accepted, except the load, which find chooses:
 --request-rate, and --max-concurrency (unless --find rate should be limited).
@@ -81,7 +83,7 @@ rejected, because each probe ends when its result is certain.`,
 	fs.Float64Var(&f.From, "from", 0, "initial load (default: concurrency 1)")
 	fs.Float64Var(&f.To, "to", 0, "maximum load (default: unlimited)")
 	fs.StringVar(&f.Within, "within", "5%", "precision of the limit")
-	fs.DurationVar(&f.Budget, "budget", 0, "maximum time for all probes, such as 5m; --dry-run prints the usual time (default: the time of 6,500 requests at the limit, or three times that without a result)")
+	fs.DurationVar(&f.Budget, "budget", 0, "maximum time for all probes, such as 20m; a fifth of it goes to the answer, so longer rhythms of the server show (default: 4m, or in virtual time as long as needed)")
 	f.bind(fs, "print the plan without sending requests")
 	bind(fs, &p)
 	fs.Lookup("slo").Usage = "SLO to meet, as ttft:p99<500ms,tpot:p95<50ms,error<0.1%"
@@ -114,6 +116,9 @@ func (f *findFlags) run(ctx context.Context, env *Env, p plan.Plan) error {
 		b.search = s
 		if estimate != "" {
 			b.Message(estimate)
+		}
+		if think, constant := p.ThinkMS.Constant(); s.Kind == search.Users && constant && think > 0 {
+			b.Message("Sessions begin together and think for a constant time, so they stay in step, and requests come in bursts: use a range, as --think-time-ms \"uniform(" + strconv.Itoa(think/2) + "," + strconv.Itoa(think+think/2) + ")\"")
 		}
 		find := &finding{run: b, search: s, flags: f}
 		return find.conclude(ctx, b.bench.Find(ctx, s))
@@ -165,7 +170,7 @@ func (f *finding) conclude(ctx context.Context, err error) error {
 	err = f.run.conclude(ctx, err)
 	var exit *exitError
 	if !limit.Decided && f.timeHelps() && (err == nil || errors.As(err, &exit) && exit.code == exitInvalid) {
-		more := shortDuration((2 * f.spent()).Truncate(halfMinute) + halfMinute)
+		more := shortDuration((f.spent() + f.search.MoreTime()).Truncate(halfMinute) + halfMinute)
 		f.run.Message(f.run.env.suggestion("Next, give the search more time: tacho find " + f.run.target() + f.run.same("Load") + f.flags.goal() + " --budget " + more))
 	}
 	switch {

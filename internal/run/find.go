@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"fmt"
-	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +18,7 @@ import (
 func (r *Runner) Find(ctx context.Context, s *search.Search, sink tacho.Sink) error {
 	return r.loop(ctx, func(yield func(*levelRun, error) bool) {
 		for p, ok := s.Next(); ok; p, ok = s.Next() {
-			l, err := r.probeLevel(s, p)
+			l, err := r.probeLevel(p)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -30,12 +29,24 @@ func (r *Runner) Find(ctx context.Context, s *search.Search, sink tacho.Sink) er
 				return
 			}
 			r.say("%s", probeLine(s, s.Add(judge.watch, void(s.Goals, probe.outcome))))
+			if usual, known := s.Estimate(); known && !r.Plan.Virtual {
+				r.say("%s", estimate(usual, s.Budget))
+			}
 		}
 	})
 }
 
+// estimate describes the usual time of a search.
+func estimate(usual, budget time.Duration) string {
+	text := "The search takes about " + usual.Round(time.Second).String()
+	if budget > 0 && usual > budget {
+		return fmt.Sprintf("%s on a server this fast, and --budget ends it after %v: it will probably be undecided. --budget %v would do.", text, budget, (usual + usual/2).Round(time.Minute))
+	}
+	return text + "."
+}
+
 // probeLevel converts a probe to a level of the plan.
-func (r *Runner) probeLevel(s *search.Search, p search.Probe) (plan.Level, error) {
+func (r *Runner) probeLevel(p search.Probe) (plan.Level, error) {
 	one := r.Asked
 	value := strconv.FormatFloat(p.Load, 'f', -1, 64)
 	at := outcome.Coordinates{{Name: "max-concurrency", Value: value}}
@@ -48,22 +59,7 @@ func (r *Runner) probeLevel(s *search.Search, p search.Probe) (plan.Level, error
 	if err := one.Set("num-prompts", strconv.Itoa(p.Ceiling())); err != nil {
 		return plan.Level{}, err
 	}
-	l, err := one.At(p.Number, at)
-	if err != nil || !p.Open() {
-		return l, err
-	}
-	draw := func(l plan.Level, k uint64) iter.Seq[time.Duration] {
-		pacer, bad := r.Draw(l, k)
-		if bad != nil {
-			err = bad
-			return func(func(time.Duration) bool) {}
-		}
-		return pacer.Arrivals()
-	}
-	process := l
-	process.Prompts = search.ProcessSize
-	l.Draw = s.ChooseDraw(p, draw(process, 0), func(k uint64) iter.Seq[time.Duration] { return draw(l, k) })
-	return l, err
+	return one.At(p.Number, at)
 }
 
 // A judge is a sink that ends a probe when its result is certain.

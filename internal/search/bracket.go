@@ -128,9 +128,6 @@ func (s *Search) onlyScouted(load float64) bool {
 	return !slices.ContainsFunc(s.Results, func(r Result) bool { return r.usable() && r.Load == load && !r.Effort.Scout })
 }
 
-// hasFull reports whether a load had a probe with enough requests.
-func (s *Search) hasFull(load float64) bool { return s.fullProbes(load) > 0 }
-
 // fullProbes counts the probes of a load with enough requests.
 func (s *Search) fullProbes(load float64) (n int) {
 	for _, r := range s.Results {
@@ -139,33 +136,9 @@ func (s *Search) fullProbes(load float64) (n int) {
 	return n
 }
 
-// shown reports whether a probe of a load with enough requests meets a condition.
-func (s *Search) shown(load float64, meets func(Result) bool) bool {
-	return slices.ContainsFunc(s.Results, func(r Result) bool { return r.Load == load && r.Enough && meets(r) })
-}
-
-// staleEnd returns the end of the bracket measured first. stale reports that it
-// had no probe since the other end was measured first. A probe of it then shows whether
-// the server changed.
-func (s *Search) staleEnd(low, high float64) (load float64, stale bool) {
-	first, last := map[float64]int{}, map[float64]int{}
-	for i, r := range s.Results {
-		if _, seen := first[r.Load]; r.usable() && !seen {
-			first[r.Load] = i
-		}
-		if r.usable() {
-			last[r.Load] = i
-		}
-	}
-	if first[low] < first[high] {
-		return low, last[low] < first[high]
-	}
-	return high, last[high] < first[low]
-}
-
-// missesAbove counts the failed probes of higher loads since a load was measured
+// missesSince counts the failed probes of higher loads since a load was measured
 // last, without scouts.
-func (s *Search) missesAbove(load float64) (n int) {
+func (s *Search) missesSince(load float64) (n int) {
 	for _, r := range slices.Backward(s.Results) {
 		if r.usable() && r.Load == load {
 			break

@@ -14,22 +14,30 @@ const (
 	// maxProbes ends a search if it does not end by itself. Most searches take 8 to 12
 	// probes.
 	maxProbes = 60
-	// maxFullProbes bounds the full probes of one load, because a load exactly at the
-	// limit would otherwise take all of the budget.
+	// maxFullProbes bounds the full probes of one load if no other load can be tried.
 	maxFullProbes = 5
 	// maxVoidProbes is the number of void probes after which the search gives up: three
 	// loads, each tried twice.
 	maxVoidProbes = 6
-	// budgetRequests is the default budget: the time of this many requests at
-	// the limit. That is about a quarter of a sweep of ten levels with 1,000 requests
-	// each.
-	budgetRequests = 6500
-	// undecidedBudgetFactor extends the default budget while there is no answer, because
-	// an undecided search is of little use.
-	undecidedBudgetFactor = 3
-	// minBudget is the least default budget. A fast server may serve 6,500 requests
-	// in less time than two full probes take.
+	// RealBudget is the default budget on a real server.
+	RealBudget = 4 * time.Minute
+	// budgetRequests is the default budget in virtual time: the time of this many requests
+	// at the limit.
+	budgetRequests = 15_000
+	// budgetTime is the least default budget in virtual time, so rhythms of minutes
+	// show, and maxBudgetRequests bounds it for fast servers.
+	budgetTime = 20 * time.Minute
+	// maxBudgetRequests is the number of requests at the limit that budgetTime may take.
+	maxBudgetRequests = 50_000
+	// minBudget is the least default budget in virtual time.
 	minBudget = 90 * time.Second
+	// unknownBudget is the time until the first answers.
+	unknownBudget = 24 * time.Hour
+	// clusterTime is the longest time of a probe in which a few clusters of misses decide,
+	// unless its requests take longer.
+	clusterTime = 60 * time.Second
+	// fullBudgetDivisor is the part of the remaining time that one probe may take.
+	fullBudgetDivisor = 3
 )
 
 // Sizes of probes, in requests of the steady part.
@@ -85,6 +93,15 @@ const (
 	// fullTime is the least duration of a full probe, because servers stall and fill
 	// for seconds.
 	fullTime = 20 * time.Second
+	// fullTimeRequests is the number of requests after which a full probe needs no more time.
+	fullTimeRequests = 20_000
+	// observeDivisor is the part of the budget for which the named load, or loads between it
+	// and the limit, are observed: 48 s of 4 minutes.
+	observeDivisor = 5
+	// maxObserveTime is the longest such time.
+	maxObserveTime = 4 * time.Minute
+	// observeRequests is the number of requests after which they need no more time.
+	observeRequests = 20_000
 	// minLatencies is the least duration of a probe in p95 latencies of a request. A
 	// server fills for at least one latency.
 	minLatencies = 5
@@ -101,9 +118,6 @@ const (
 	// nearStep is the step up from a load measured by a longer probe, because the
 	// limit seemed to be near it.
 	nearStep = 2
-	// scoutStepTolerance absorbs the rounding of loads if two loads are compared that
-	// are one scoutStep apart.
-	scoutStepTolerance = 0.9
 	// wideBracket is the ratio of the ends of a bracket above which short probes
 	// narrow it. Below it, full probes do.
 	wideBracket = 1.2
@@ -111,11 +125,17 @@ const (
 	// proposed load keeps from both ends, so each probe narrows the bracket.
 	wideBracketMargin = 0.15
 	// belowMargin is the distance of a proposed load below the estimated limit, in
-	// units of Within. With a fifth of Within (1 %), the load probably holds.
-	belowMargin = 0.2
+	// units of Within: 1.75 %. It is small, because this load is the answer.
+	belowMargin = 0.35
 	// aboveMargin is the distance of a proposed load above the estimate, in units of
-	// Within. With belowMargin it leaves the two ends less than Within apart.
-	aboveMargin = 0.6
+	// Within: 3.5 %.
+	aboveMargin = 0.7
+	// marginGrowth is the growth of these distances with each full probe between.
+	marginGrowth = 0.4
+	// maxMarginGrowth bounds this growth.
+	maxMarginGrowth = 1.55
+	// sameLoad is the distance up to which a load counts as measured, in units of Within.
+	sameLoad = 0.2
 	// clientLimitRatio ends the narrowing of a bracket whose upper end is a load that
 	// the client cannot send, because that end says nothing about the server.
 	clientLimitRatio = 1.5
@@ -131,15 +151,23 @@ const (
 	// maxMissRatio bounds the miss ratio of a probe, so an overloaded server does
 	// not outweigh all other probes in the isotonic regression.
 	maxMissRatio = 100
+	// foundFactor is the distance of the two ends at which the search ends, in units of
+	// Within.
+	foundFactor = 1.5
 	// foundWithinFactor is the width of an accepted bracket, in units
-	// of Within. The search aims at Within, and accepts twice as much if it must stop.
-	foundWithinFactor = 2
+	// of Within: 8.5 %. The search accepts it if it must stop.
+	foundWithinFactor = 1.7
 	// lowestLoadFactor is the factor below one request at a time at which a miss shows
 	// that no load holds. 16 is two scout steps.
 	lowestLoadFactor = 16
 	// persistentMissShare is the share of misses left at a quarter of the load above
 	// which load is not the cause. A queue would leave a quarter or less.
 	persistentMissShare = 0.5
+	// persistentGrowth is the ratio of the rates of good requests at two such loads.
+	persistentGrowth = 1.5
+	// maxPersistentShare is the share of misses above which the server may be overloaded,
+	// so nothing is known about lower loads.
+	maxPersistentShare = 0.5
 )
 
 // Significance levels and the rule for one probe.
@@ -148,11 +176,11 @@ const (
 	scoutAlpha = 0.2
 	// fullAlpha is the significance level of other probes if they stop early.
 	fullAlpha = 0.05
-	// endAlpha is the p-value of the two ends of the bracket at which the search ends
-	// before its budget is spent.
-	endAlpha = 0.1
-	// intervalAlpha is the significance level of each end of the interval: together 95 %.
-	intervalAlpha = 0.025
+	// decideAlpha is the significance level of the two named loads.
+	decideAlpha = 0.25
+	// intervalAlpha is the significance level of each end of the interval. It is a fifth of
+	// 0.025, because the search chooses the probes that count for an end.
+	intervalAlpha = 0.005
 	// emptyServerMargin widens the interval by 2 %, because each probe begins with an
 	// empty server and therefore flatters it.
 	emptyServerMargin = 1.02
@@ -171,10 +199,33 @@ const (
 
 // Effective sample size of the miss ratio of a goal.
 const (
-	// minRuns is the number of runs of misses from which on their mean length is known.
-	minRuns = 3
-	// unknownRunLength is the assumed length of a run of misses below minRuns.
+	// minClusters is the number of independent clusters of misses that prove something.
+	minClusters = 3
+	// relevantShare is the share of the allowed misses from which a cluster matters.
+	relevantShare = 0.25
+	// unknownRunLength is the assumed length of a run of misses below minClusters.
 	unknownRunLength = 3
+	// parts is the number of parts of a probe that are compared.
+	parts = 10
+	// minInflation is the ratio of the variance between parts to the variance of
+	// independent requests from which on the parts disagree.
+	minInflation = 2.5
+	// gapReach is the ratio of loads down to which clusters of misses in another probe
+	// count, and gapReachAbove up to which.
+	gapReach = 8
+	// gapReachAbove is smaller, because a higher load has clusters of its own.
+	gapReachAbove = 1.15
+	// minBurst is the least number of requests before and after the first refused one that
+	// show a quota with a burst.
+	minBurst = 20
+	// maxAcceptedShare is the share of requests accepted after a burst has run out.
+	maxAcceptedShare = 0.95
+	// minLateShare is the least share of the refusals in the later half of the time.
+	minLateShare = 0.25
+	// burstMargin is the ratio of a load to the accepted rate above which a burst runs out.
+	burstMargin = 1.01
+	// burstFactor extends the time in which it runs out, so the refusals count.
+	burstFactor = 1.5
 	// maxThresholdShare bounds the share of slow requests at the
 	// thresholds of clusterFactors.
 	maxThresholdShare = 0.25
@@ -225,9 +276,9 @@ const (
 
 // Drift: two contradictory probes.
 const (
-	// contradictionAlpha bounds the product of the p-values of two probes that
-	// contradict each other: 0.005 each, because there are many pairs of probes.
-	contradictionAlpha = 0.005 * 0.005
+	// contradictionAlpha bounds the p-values of two probes that contradict each other. It
+	// is small, because there are many pairs of probes.
+	contradictionAlpha = 0.005
 	// driftLogLatency is the least rise of the mean logarithm of latency: 20 %. A
 	// smaller rise moves the limit by less than its uncertainty.
 	driftLogLatency = 0.18
@@ -236,19 +287,13 @@ const (
 	driftSigma = 6.0
 )
 
-// The power-law fit of powerfit.go. Distances are differences of logarithms of loads.
+// The regression of next.go. Distances are differences of logarithms of loads.
 const (
 	// fitReach is the standard deviation of the Gaussian weight by distance.
-	fitReach = 0.08
-	// rareReach is the same for rare misses, because fewer requests tell about them.
-	rareReach = 0.12
-	// rareShare is the allowed miss ratio of a goal below which misses are rare.
-	rareShare = 0.02
-	// powerReach is the same for the power. A slope takes a wider range than a value.
-	powerReach = 2 * rareReach
+	fitReach = 0.12
 	// farWeight is the weight of a probe beyond all reach, so the nearest one
 	// counts if there is no near one.
-	farWeight = 1e-6
+	farWeight = 1e-4
 	// defaultPower is the prior mean of the power of the load with which latency grows.
 	defaultPower = 3.0
 	// defaultPowerWeight is the weight of the prior, in requests times squared distance.
@@ -256,124 +301,14 @@ const (
 	// minPower is the least power: below it the estimate would extrapolate too far up.
 	minPower = 0.7
 	// maxPower is the largest power: above it the estimate would not leave the probes.
-	maxPower = 15.0
-	// sharePower is the power with which the share of misses grows, if a request has
-	// no single value.
-	sharePower = 12.0
-	// fitRounds bounds the iterations of the fit, whose weights depend on its result.
-	fitRounds = 8
-	// fitTolerance is the relative change at which the iterations end.
-	fitTolerance = 0.002
-	// bisectTolerance is the distance of two loads at which a bisection ends.
-	bisectTolerance = 1e-4
-	// fitBelow is the ratio of the lowest load tried to the lowest load of the fit.
-	fitBelow = 2
-	// fitAbove is the ratio of the highest load of the fit to the highest load tried. It
-	// is small, because latency beyond the highest load is unknown.
-	fitAbove = 1.2
-	// minFitRange is the least ratio of the ends of the range of the fit to the lowest
-	// load tried.
-	minFitRange = 1.01
+	maxPower = 30.0
+	// fitRounds is the number of iterations of the fit, whose weights depend on its result.
+	fitRounds = 6
+	// maxLogPressure bounds the logarithm of a value relative to its limit.
+	maxLogPressure = 3.0
+	// maxFitStep bounds the step of an iteration.
+	maxFitStep = 0.3
 )
-
-// The fit of the queueing model (queuefit.go).
-const (
-	// trainingRange is the ratio of loads within which probes count for the fit, because
-	// the model is used only near the limit.
-	trainingRange = 1.3
-	// startUtilization is the utilization of the first guess at the estimated limit:
-	// servers near their limits are about that busy.
-	startUtilization = 0.8
-	// minStartShare is the least share of that utilization that is due to load.
-	minStartShare = 0.1
-	// slotStarts is the number of guesses with a bounded number of slots that are
-	// improved; the guess without a bound is the other one.
-	slotStarts = 2
-	// firstClimbStep is the first relative step of the coordinate ascent.
-	firstClimbStep = 0.5
-	// lastClimbStep is the relative step below which the ascent ends.
-	lastClimbStep = 0.05
-	// slotStepDivisor is the ratio of other parameters' relative steps to the relative
-	// step of the number of slots.
-	slotStepDivisor = 4
-	// maxClimbRounds bounds the rounds of the coordinate ascent.
-	maxClimbRounds = 15
-	// minClimbGain is the gain of R² in a round below which the step is halved.
-	minClimbGain = 0.002
-	// delayFloorDivisor sets the least delay distinguished from zero, as a part of
-	// the decode time: zero has no logarithm.
-	delayFloorDivisor = 1e4
-	// minLengthRatio is the least length of a prompt or an output, in units of the mean.
-	minLengthRatio = 0.01
-)
-
-// prefillShares are the prefill shares of the work in the first guesses.
-var prefillShares = [...]float64{0.1, 0.4, 0.7}
-
-// slotFactors are the slots of the first guesses, in units of the requests in flight.
-var slotFactors = [...]float64{0.8, 0.9, 1, 1.1, 1.2, 1.35, 1.5, 1.75, 2}
-
-// The miss curve (misscurve.go).
-const (
-	// curveReach is the standard deviation of the Gaussian weight by distance. It is
-	// larger than fitReach, because the queueing model accounts for the load.
-	curveReach = 0.15
-	// minWeight is the weight below which a probe does not count.
-	minWeight = 1e-3
-	// maxSlowness represents a failed request, as the logarithm of the ratio of its
-	// latency to the limit.
-	maxSlowness = 20.0
-	// minCurveWeight is the least total weight of the requests of a curve.
-	minCurveWeight = 150
-	// curveRounds is how often the curves are computed, because their weights depend on
-	// the limit that they show.
-	curveRounds = 2
-	// gridStep is the distance of the loads at which the queueing model is simulated.
-	gridStep = 0.02
-)
-
-// strataQuantiles are the edges of the strata of a miss curve, as quantiles of the
-// predicted delay. They are denser at long delays, where requests miss goals.
-var strataQuantiles = [...]float64{0.5, 0.7, 0.8, 0.87, 0.92, 0.95, 0.97, 0.98, 0.99, 1}
-
-// delayZones divide the distribution of the predicted delay into bins of equal share:
-// 75 bins up to the third quartile, and finer ones above.
-var delayZones = [...]struct {
-	to   float64
-	bins int
-}{{0.75, 75}, {0.95, 100}, {1, 150}}
-
-// crossingFactors are the ranges around the estimate in which a crossing is looked for
-// first, because each evaluation costs a simulation.
-var crossingFactors = [...]float64{1.04, 1.2}
-
-// Post-stratification of means (poststratify.go).
-const (
-	// maxUtilization is the utilization up to which the simulated queue is stationary.
-	maxUtilization = 0.97
-	// minStratumRequests is the least number of requests of a stratum.
-	minStratumRequests = 5
-	// maxStratumWeight bounds the weight of a request, and its inverse.
-	maxStratumWeight = 3.0
-)
-
-// postStrata are the edges of the strata, as quantiles of the predicted delay.
-var postStrata = [...]float64{0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 1}
-
-// The choice among draws of the arrivals (draw.go).
-const (
-	// drawCount is the number of draws to choose from.
-	drawCount = 100
-	// ProcessSize is the number of arrivals in the sample of the arrival process.
-	ProcessSize = 400_000
-	// simulatedArrivals is the number of simulated arrivals among them.
-	simulatedArrivals = 50_000
-	// simulatedWarmupDivisor makes the first twentieth of a simulation warm-up.
-	simulatedWarmupDivisor = 20
-)
-
-// drawQuantiles are the quantiles of the predicted delay that a draw should reproduce.
-var drawQuantiles = [...]float64{0.5, 0.8, 0.95, 0.99}
 
 // epsilon keeps divisors above zero.
 const epsilon = 1e-12

@@ -10,11 +10,9 @@
 //   - probe.go: a Probe is a load to measure, and a Result is its outcome.
 //   - watch.go, steady.go, evidence.go: a Watch judges a probe while it runs.
 //   - search.go, next.go: a Search chooses the next probe.
-//   - bracket.go, interval.go, drift.go: these evaluate all probes without a model.
-//   - propose.go, powerfit.go, queue.go, queuefit.go, misscurve.go, poststratify.go,
-//     draw.go: a model proposes loads between two probes. It never decides.
+//   - bracket.go, support.go, drift.go: these evaluate all probes without a model.
 //   - limit.go: a Limit is the answer.
 //   - constants.go: all tuned numbers.
-//   - estimate.go: an Estimate is the usual cost of a search.
+//   - estimate.go: the usual time of a search or a sweep.
 //   - sweep.go, tally.go: these serve other commands.
 package search

@@ -37,14 +37,14 @@ func (s *Search) contradict(missed, held Result) bool {
 	}
 	holds, _ := single(missed)
 	_, misses := single(held)
-	return held.Verdict != Overrun && max(holds, misses) <= fullAlpha && holds*misses <= contradictionAlpha
+	return held.Verdict != Overrun && max(holds, misses) <= contradictionAlpha
 }
 
 // tookLonger reports whether latencies were significantly higher in b than in a.
 // Latencies of an overloaded server do not count, because they grow with the duration
 // of the probe.
 func tookLonger(a, b Result) bool {
-	if a.Verdict.Missed() || b.Verdict.Missed() || len(a.window) < minFullRequests/shortProbeDivisor {
+	if a.Verdict.Missed() || b.Verdict.Missed() || a.steady < minFullRequests/shortProbeDivisor {
 		return false
 	}
 	rise := b.logLatency - a.logLatency

@@ -5,51 +5,33 @@ import (
 	"time"
 )
 
-// An Estimate is the usual cost of a search or a sweep, before anything is known about
-// the server.
-type Estimate struct {
-	MinSteps, MaxSteps int // probes or levels
-	Shortest, Longest  time.Duration
-}
+// An Estimate is the usual cost of a sweep, before anything is known about the server.
+type Estimate struct{ Shortest, Longest time.Duration }
 
 const (
-	// usualRange is the assumed ratio of the limit to the first load.
-	usualRange = 1000
-	// minScouts is the number of scouts of a short search: one holds, and one misses.
-	minScouts = 2
-	// bracketEnds is the number of ends of a bracket. Each needs a full probe.
-	bracketEnds = 2
+	// usualBatch is the assumed ratio of the limit to the load of one request at a time.
+	usualBatch = 16
+	// usualScouts is the usual number of scouts, and usualFull of full probes.
+	usualScouts, usualFull = 4, 4
 )
 
-// Estimate returns the usual cost if the server serves rate requests per second at the
-// limit. A search is shorter if no load holds or if the server changes. Latency adds to
-// the time if five p95 latencies are longer than a full probe.
-func (s *Search) Estimate(rate float64) Estimate {
-	ratio := float64(usualRange)
-	if s.From > 0 && s.To > 0 {
-		ratio = s.To / s.From
+// Estimate returns the usual time of the search, after its first probe. known is false
+// before, and if one request at a time misses the SLO.
+func (s *Search) Estimate() (usual time.Duration, known bool) {
+	if len(s.Results) != 1 || s.Results[0].Verdict == Void || s.missed(s.Results[0]) {
+		return 0, false
 	}
-	scouts := max(int(math.Ceil(math.Log(ratio)/math.Log(scoutStep))), minScouts)
-	// Each short probe halves the logarithmic width of the bracket.
-	short := int(math.Ceil(math.Log2(math.Log(scoutStep) / math.Log(wideBracket))))
-	seconds := func(requests int) time.Duration {
-		return time.Duration(float64(requests) / rate * float64(time.Second))
+	r := s.Results[0]
+	rate := max(r.Served, s.From)
+	if r.Alone {
+		rate *= usualBatch
 	}
-	// A load near the limit takes a full probe. A load farther above it may miss early.
-	full, early := max(fullTime, seconds(s.fullRequests())), max(fullTime, seconds(fullMinFactor*scoutRequests))
-	e := Estimate{
-		MinSteps: minScouts + bracketEnds, MaxSteps: scouts + short + bracketEnds*maxFullProbes,
-		Shortest: minScouts*scoutTime + full + early,
-		Longest:  undecidedBudgetFactor * max(seconds(budgetRequests), minBudget),
+	if s.To > 0 && s.Kind == Rate {
+		rate = min(rate, s.To)
 	}
-	if s.From == 0 { // the first probe sends one request at a time
-		e.MinSteps, e.MaxSteps = e.MinSteps+1, e.MaxSteps+1
-	}
-	if s.Budget > 0 {
-		e.Longest = s.Budget
-	}
-	e.Shortest = min(e.Shortest, e.Longest)
-	return e
+	requests := time.Duration(float64(s.fullRequests()) / enoughShare / max(rate, epsilon) * float64(time.Second))
+	scouts := usualScouts * max(scoutTime, scoutMinLatencies*r.LatencyP95)
+	return r.Took + scouts + s.observeTime(rate) + usualFull*max(s.atMost(fullTime, fullTimeRequests, rate), minLatencies*r.LatencyP95, requests), true
 }
 
 // Estimate returns the usual cost of a sweep whose levels send for a given time. The
@@ -58,5 +40,5 @@ func (s *Search) Estimate(rate float64) Estimate {
 // others at most the square root.
 func (s *Sweep) Estimate(level time.Duration) Estimate {
 	units := float64(s.Points) + (unloadedStep - 1) + float64(s.Points-1)*(math.Sqrt(unloadedStep)-1)
-	return Estimate{s.Points, s.Points, time.Duration(s.Points) * level, time.Duration(units * float64(level))}
+	return Estimate{time.Duration(s.Points) * level, time.Duration(units * float64(level))}
 }

@@ -37,7 +37,7 @@ func newEvidence(g Goal, window []observation, i int) Evidence {
 	}
 	e := Evidence{Count: float64(len(means)), EffectiveSize: missSize(g, means, shares), Share: sum.misses / sum.n}
 	e.Misses = e.Share * e.EffectiveSize
-	if g.Metric == nil || g.Metric.PerEvent {
+	if g.reportsShare() {
 		e.Value, e.Pressure = e.Share, e.Share/g.Share
 		return e
 	}
@@ -51,7 +51,7 @@ func newEvidence(g Goal, window []observation, i int) Evidence {
 // meanEvidence evaluates a goal on a mean.
 func meanEvidence(g Goal, values []float64, mean float64) Evidence {
 	const minRelativeError = 1e-6 // if all values are equal, the variance is 0
-	e := Evidence{Count: float64(len(values)), EffectiveSize: stat.EffectiveSize(values)}
+	e := Evidence{Count: float64(len(values)), EffectiveSize: min(stat.EffectiveSize(values), partSize(values))}
 	e.StandardError = max(stat.New(slices.Clone(values)).Std()/math.Sqrt(e.EffectiveSize), minRelativeError*mean)
 	return e.withValue(g, mean)
 }
@@ -67,11 +67,11 @@ func (e Evidence) withValue(g Goal, value float64) Evidence {
 
 // missSize returns the effective sample size of the miss ratio of the
 // goal. It is the least of the sizes at the limit and at the thresholds of
-// clusterFactors. Before minRuns runs of misses occurred, it is at most a third of the
+// clusterFactors. Before minClusters runs of misses occurred, it is at most a third of the
 // requests.
 func missSize(g Goal, values, misses []float64) float64 {
-	size := effectiveSize(misses)
-	if countRuns(misses) < minRuns {
+	size := min(effectiveSize(misses), partSize(misses))
+	if countRuns(misses) < minClusters {
 		size = min(size, float64(len(values))/unknownRunLength)
 	}
 	for _, factor := range clusterFactors {
@@ -107,6 +107,25 @@ func effectiveSize(xs []float64) float64 {
 	return min(size, n*countRuns(xs)/missed/(1-missed/n))
 }
 
+// partSize returns the effective sample size of a mean by the variance between parts of
+// the series. It is the number of values unless the parts disagree: a server that is
+// slow for seconds makes some parts slow and leaves the others.
+func partSize(xs []float64) float64 {
+	n := float64(len(xs))
+	if n < parts*scoutRequests {
+		return n
+	}
+	means := make([]float64, parts)
+	for i := range means {
+		means[i] = stat.New(slices.Clone(xs[i*len(xs)/parts : (i+1)*len(xs)/parts])).Mean()
+	}
+	within, between := stat.New(slices.Clone(xs)).Std(), stat.New(means).Std()
+	if inflation := between * between * n / parts / (within * within); inflation > minInflation {
+		return n / inflation
+	}
+	return n
+}
+
 // slowest marks the slowest values, a multiple of the allowed miss ratio.
 func slowest(g Goal, values []float64, factor float64) []float64 {
 	share := min(factor*g.Share, maxThresholdShare)
@@ -119,6 +138,12 @@ func slowest(g Goal, values []float64, factor float64) []float64 {
 		out[i] = indicator(g.Floor && v < threshold || !g.Floor && v > threshold)
 	}
 	return out
+}
+
+// fewClusters reports whether too few independent clusters of misses decide: one pause
+// of the server makes all requests of some seconds miss.
+func (e Evidence) fewClusters(g Goal) bool {
+	return !g.Mean && e.Misses < minClusters && e.Share*e.Count >= minClusters && e.Share > relevantShare*g.Share
 }
 
 // pValues returns two p-values: of the hypothesis that the load just holds, given at
@@ -147,7 +172,9 @@ func (e Evidence) plus(g Goal, o Evidence) Evidence {
 	}
 	sum := Evidence{Count: e.Count + o.Count, EffectiveSize: e.EffectiveSize + o.EffectiveSize}
 	sum.Share = (e.Count*e.Share + o.Count*o.Share) / sum.Count
-	sum.Misses = sum.Share * sum.EffectiveSize
+	if sum.Misses = e.Misses + o.Misses; sum.Misses < sum.Share*sum.EffectiveSize { // a quiet probe does not divide a cluster
+		sum.EffectiveSize = sum.Misses / sum.Share
+	}
 	if g.Mean {
 		sum.StandardError = math.Hypot(e.EffectiveSize*e.StandardError, o.EffectiveSize*o.StandardError) / sum.EffectiveSize
 		return sum.withValue(g, (e.EffectiveSize*e.Value+o.EffectiveSize*o.Value)/sum.EffectiveSize)

@@ -3,8 +3,11 @@ package search
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tacho-bench/tacho/metric"
 )
@@ -14,10 +17,10 @@ type Limit struct {
 	SLO      string  `json:"slo"`
 	Kind     Kind    `json:"kind"`
 	Holds    bool    `json:"holds"`             // a load keeps the SLO
-	Load     float64 `json:"load,omitempty"`    // highest load that kept the SLO in a probe of its own
-	Missed   float64 `json:"missed,omitempty"`  // lowest load above Load that missed the SLO
-	Low      float64 `json:"low,omitempty"`     // lower end of the 95 % confidence interval; 0 is unknown
-	High     float64 `json:"high,omitempty"`    // upper end of the 95 % confidence interval; 0 is unknown
+	Load     float64 `json:"load,omitempty"`    // highest load that is proved to keep the SLO
+	Missed   float64 `json:"missed,omitempty"`  // lowest load above Load that is proved to miss the SLO
+	Low      float64 `json:"low,omitempty"`     // lower end of the 95 % confidence interval; 0 if the probes do not prove both ends
+	High     float64 `json:"high,omitempty"`    // upper end; 0 if Low is
 	Decided  bool    `json:"decided"`           // Missed is near Load, or no load holds
 	Binding  string  `json:"binding,omitempty"` // the goal missed most at Missed
 	Probe    *int    `json:"probe,omitempty"`   // number of the probe of Load
@@ -77,44 +80,30 @@ func (l *Limit) Curve(goal int) (out []Tried) {
 	return out
 }
 
-// foundWithin returns the ratio of the lowest load that misses to the highest that holds
-// up to which a limit counts as found.
-func (s *Search) foundWithin() float64 { return 1 + foundWithinFactor*s.Within }
-
 // fill sets the fields of the answer.
 func (s *Search) fill(l *Limit) {
-	ratios := s.missRatios()
 	low, high := s.bracket()
+	l.Load = s.holdsBelow(low, decideAlpha)
+	l.Missed = s.missesAbove(high, decideAlpha)
 	for i, r := range s.Results {
-		if r.Load <= low && ratios[r.Load] <= 1 && s.passed(r) && r.Load >= l.Load {
-			l.Holds, l.Load, l.Probe = true, r.Load, new(i)
-		}
-	}
-	for _, r := range s.Results {
-		if r.usable() && !r.Effort.Scout && (r.Verdict == Overrun || ratios[r.Load] > 1) && r.Load > l.Load && (l.Missed == 0 || r.Load < l.Missed) {
-			l.Missed = r.Load
+		if l.Load > 0 && r.Load == l.Load && r.usable() && (l.Probe == nil || r.steady > s.Results[*l.Probe].steady) {
+			l.Holds, l.Probe = true, new(i)
 		}
 	}
 	l.Binding = s.breaking(l.Missed)
-	l.Low, l.High = s.interval(low, high)
-	l.Low = min(l.Low, l.Load)
 	_, missed := s.alone()
 	_, changed := s.drift()
 	switch {
 	case changed:
 	case l.Holds:
-		l.Decided = s.decided(l)
-	case missed, low == 0 && high > 0 && s.noLoadHolds(high):
+		adjacent := l.Missed <= (1+foundWithinFactor*s.Within)*l.Load || s.adjacent(l.Load, l.Missed)
+		l.Decided = l.Missed > 0 && adjacent || s.reachedTo(l.Load) || l.Load >= low && s.whyNotSent(l.Load) != ""
+	case missed, s.noLoadHolds():
 		l.Decided = true
 	}
-}
-
-// decided reports whether the load that holds is a limit: a load near it misses, and one
-// of the two was measured again later. Or no higher load can be tried.
-func (s *Search) decided(l *Limit) bool {
-	adjacent := l.Missed <= s.foundWithin()*l.Load || s.Kind != Rate && l.Missed == l.Load+1
-	_, stale := s.staleEnd(l.Load, l.Missed)
-	return l.Missed > 0 && adjacent && !stale || s.reachedTo(l.Load) || s.whyNotSent(l.Load) != ""
+	if l.Decided && l.Holds {
+		l.Low, l.High = s.interval(low, high)
+	}
 }
 
 // reachedTo reports whether a load is the highest allowed load.
@@ -159,7 +148,11 @@ func (s *Search) sentence(l *Limit) string {
 	case l.Missed == 0 && s.whyNotSent(l.Load) == "":
 		return fmt.Sprintf("Holds %s up to %s %s at least, the highest load that was tried.", l.SLO, metric.Setting(l.Load), unit)
 	}
-	out := fmt.Sprintf("Holds %s up to %s %s%s", l.SLO, metric.Setting(l.Load), unit, l.bounds())
+	upTo := "up to"
+	if !s.heldBelow(l.Load) {
+		upTo = "at"
+	}
+	out := fmt.Sprintf("Holds %s %s %s %s%s", l.SLO, upTo, metric.Setting(l.Load), unit, l.bounds())
 	if why := s.whyNotSent(l.Load); why != "" {
 		return out + "; more could not be offered: " + why + "."
 	}
@@ -175,20 +168,29 @@ func (s *Search) sentence(l *Limit) string {
 	return out + "."
 }
 
-// bounds returns the interval in words.
-func (l *Limit) bounds() string {
-	switch {
-	case l.Low > 0 && l.High > 0:
-		return fmt.Sprintf(" (%s to %s)", metric.Brief(l.Low), metric.Brief(l.High))
-	case l.High > 0:
-		return fmt.Sprintf(" (at most %s)", metric.Brief(l.High))
-	case l.Low > 0:
-		return fmt.Sprintf(" (at least %s)", metric.Brief(l.Low))
+// heldBelow reports whether lower loads held too, and none missed.
+func (s *Search) heldBelow(load float64) (held bool) {
+	for _, r := range s.Results {
+		if r.Verdict == Void || !r.Alone && r.Load >= load {
+			continue
+		}
+		if r.Verdict.Missed() {
+			return false
+		}
+		held = true
 	}
-	return ""
+	return held
 }
 
-// undecided returns the sentence for a search without an answer.
+// bounds returns the interval in words. An interval has two ends.
+func (l *Limit) bounds() string {
+	if l.Low == 0 || l.High == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s to %s)", metric.Brief(l.Low), metric.Brief(l.High))
+}
+
+// undecided returns the sentences for a search without an answer.
 func (s *Search) undecided(l *Limit) string {
 	unit := units[s.Kind]
 	if c, changed := s.drift(); changed {
@@ -196,20 +198,65 @@ func (s *Search) undecided(l *Limit) string {
 			c.how, c.before.Number+1, metric.Setting(c.before.Load), unit, c.after.Number+1, metric.Setting(c.after.Load))
 	}
 	low, high := s.bracket()
-	why := s.whyNotSent(low)
-	switch {
-	case why != "" && low > 0:
+	low, high = cmp.Or(l.Load, low), cmp.Or(l.Missed, high)
+	if why := s.whyNotSent(low); why != "" && low > 0 {
 		return fmt.Sprintf("Undecided: more than %s %s could not be offered: %s.", metric.Setting(low), unit, why)
-	case l.Holds && l.Missed > 0:
-		return fmt.Sprintf("Undecided: the limit of %s is between %s and %s %s.", l.SLO, metric.Setting(l.Load), metric.Setting(l.Missed), unit)
-	case l.Holds:
-		return fmt.Sprintf("Undecided: %s holds at %s %s, and no higher load was measured for long enough.", l.SLO, metric.Setting(l.Load), unit)
-	case low > 0 && high > 0:
-		return fmt.Sprintf("Undecided: %s seems to break between %s and %s %s, but no load was measured for long enough.", l.SLO, metric.Setting(low), metric.Setting(high), unit)
-	case high > 0:
-		return fmt.Sprintf("Undecided: %s breaks at %s %s; no load was seen to hold.", l.SLO, metric.Setting(high), unit)
 	}
-	return fmt.Sprintf("Undecided: no load was measured for long enough to judge %s.", l.SLO)
+	var out string
+	switch {
+	case l.Holds && l.Missed > 0:
+		out = fmt.Sprintf("Undecided: the limit of %s is between %s and %s %s.", l.SLO, metric.Setting(low), metric.Setting(high), unit)
+	case l.Holds:
+		out = fmt.Sprintf("Undecided: %s holds at %s %s, and no higher load is known to miss it.", l.SLO, metric.Setting(low), unit)
+	case low > 0 && high > 0:
+		out = fmt.Sprintf("Undecided: %s seems to break between %s and %s %s, but no load was measured for long enough.", l.SLO, metric.Setting(low), metric.Setting(high), unit)
+	case high > 0:
+		out = fmt.Sprintf("Undecided: %s breaks at %s %s, and no load is known to hold it.", l.SLO, metric.Setting(high), unit)
+	default:
+		return fmt.Sprintf("Undecided: no load was measured for long enough to judge %s.", l.SLO)
+	}
+	return out + s.reason(low, high)
+}
+
+// reason explains in a sentence why a search has no answer, with the time that would
+// tell. It is empty without a known reason.
+func (s *Search) reason(low, high float64) string {
+	more := roughly(s.MoreTime())
+	if r, goal, ok := s.rhythm(low, high); ok {
+		e := r.Goals[goal]
+		spells := "one spell of misses of about %s in %s decides"
+		if e.Misses > 1.5 {
+			spells = strconv.Itoa(int(math.Round(e.Misses))) + " spells of misses of about %s in %s decide"
+		}
+		return fmt.Sprintf(" In probe %d at %s %s, "+spells+" on %s: %s more would tell.", r.Number+1, metric.Setting(r.Load), units[s.Kind],
+			metric.Duration(1e3*e.Count*e.Share/max(e.Misses, 1)/r.Served), metric.Duration(1e3*r.Took.Seconds()), s.Goals[goal], more)
+	}
+	if rate := s.acceptedRate(); high > rate && low < high {
+		return fmt.Sprintf(" The server accepts %s %s in the long run and more in a burst: %s more would tell.", metric.Brief(rate), units[s.Kind], more)
+	}
+	return fmt.Sprintf(" About %s more would tell.", more)
+}
+
+// MoreTime estimates the time after which a search without an answer has one: as long as
+// a few clusters of misses take at both ends of the bracket, and at least as long as the
+// search took.
+func (s *Search) MoreTime() (more time.Duration) {
+	for _, r := range s.Results {
+		more += r.Took
+	}
+	low, high := s.bracket()
+	return max(more, 2*minClusters*s.gap(max(low, high/2)), s.burstTime((low+high)/2))
+}
+
+// roughly returns a time in full minutes or hours.
+func roughly(d time.Duration) string {
+	switch minutes := int(math.Ceil(d.Minutes())); {
+	case minutes <= 1:
+		return "a minute"
+	case minutes <= 90:
+		return strconv.Itoa(minutes) + " minutes"
+	}
+	return strconv.Itoa(int(math.Ceil(d.Hours()))) + " hours"
 }
 
 // overran reports whether the missed load overran the server.
@@ -262,6 +309,8 @@ const (
 // Show formats a value of the goal: "412 ms", "2.44 s", "0.2 %".
 func (g Goal) Show(value float64) string {
 	switch {
+	case g.Good != nil:
+		return metric.Brief(100*(1-value)) + " %"
 	case g.reportsShare():
 		return metric.Brief(100*value) + " %"
 	case value > infinite:

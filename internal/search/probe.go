@@ -39,6 +39,7 @@ type Effort struct {
 	Scout       bool          // values far from the limits suffice for a verdict
 	Full        bool          // MaxRequests is as many requests as the goals need
 	MinTime     time.Duration // before the first check
+	QuietTime   time.Duration // least time if hardly a request misses, because other probes had rare clusters of misses
 	MaxTime     time.Duration // the probe ends then; 0 is no limit
 }
 
@@ -54,7 +55,22 @@ func (p Probe) Ceiling() int {
 	default:
 		inMinTime = 0
 	}
-	return int(max(float64(p.Effort.MaxRequests)/enoughShare, warmupCeilingFactor*inMinTime)+inFlight) + 2*p.Effort.MinRequests
+	most := max(float64(p.Effort.MaxRequests)/enoughShare, warmupCeilingFactor*inMinTime)
+	if rate := p.rate(); p.Effort.Full { // it runs longer while a few clusters of misses decide
+		most = max(most, rate*p.Effort.MaxTime.Seconds())
+	}
+	return int(most+inFlight) + 2*p.Effort.MinRequests
+}
+
+// rate returns the expected requests per second; 0 if unknown.
+func (p Probe) rate() float64 {
+	switch {
+	case p.Open():
+		return p.Load
+	case p.Expected > 0:
+		return p.Load / p.Expected.Seconds()
+	}
+	return 0
 }
 
 // A Verdict is the decision of a probe about its load.
@@ -88,11 +104,9 @@ type Result struct {
 	LatencyP95 time.Duration // of the durations of requests
 	Took       time.Duration // duration of the probe
 
-	logLatency, logLatencyError float64       // mean logarithm of the durations of requests, and its standard error
-	window                      []observation // requests of the steady part
-	schedule                    []arrival     // arrivals of all requests
-	begin                       int           // index in schedule of the first request of the window
-	weights                     [][]float64   // weights of the requests of the window for each goal; nil is 1
+	logLatency, logLatencyError float64 // mean logarithm of the durations of requests, and its standard error
+	steady                      int     // requests of the steady part
+	burst, accepted             float64 // requests beyond the accepted rate until the server refused some, and that rate; 0 is none
 }
 
 // usable reports whether a result counts for the bracket.
@@ -115,7 +129,8 @@ func scout(load float64) Probe {
 // full returns a probe with as many requests as the goals need.
 func (s *Search) full(load float64) Probe {
 	return Probe{Load: load, Effort: Effort{
-		MinRequests: fullMinFactor * scoutRequests, MaxRequests: s.fullRequests(), Alpha: fullAlpha, MinTime: fullTime, Full: true,
+		MinRequests: fullMinFactor * scoutRequests, MaxRequests: s.fullRequests(), Alpha: fullAlpha, Full: true,
+		MinTime: s.atMost(fullTime, fullTimeRequests, load),
 	}}
 }
 
@@ -149,7 +164,7 @@ func (s *Search) fullRequests() int {
 // fullRequests returns the number of requests needed to judge the goal.
 func (g Goal) fullRequests() int {
 	switch {
-	case g.Metric == nil:
+	case g.Metric == nil && g.Good == nil:
 		return min(int(math.Ceil(failureTailRequests/g.Share)), maxFailureRequests)
 	case g.Mean:
 		return meanRequests

@@ -11,23 +11,16 @@ import (
 //
 // The search names only measured loads. Scouts go up until a goal is missed.
 // Probes between the highest load that holds and the lowest load that misses follow,
-// until both are within Within of each other and each has a full probe that shows it.
-// The remaining time goes into these two loads, until random variation hardly explains
-// either.
+// until random variation hardly explains either of two loads that are near each other.
 type Search struct {
 	Kind    Kind
 	Goals   []Goal
 	From    float64       // first load; 0 begins with one request at a time
 	To      float64       // highest load to try; 0 is no limit
 	Within  float64       // ratio of the lowest load that misses to the highest that holds, less 1
-	Budget  time.Duration // most time for all probes together; 0 is chosen by the load
+	Budget  time.Duration // most time for all probes together; 0 is chosen by the load, for servers in virtual time
 	Size    int           // most requests of a probe; 0 is as many as the goals need
 	Results []Result
-
-	meanLengths arrival      // mean lengths of the requests of the first probe
-	process     []arrival    // a long sample of the arrival process, at one request per second
-	queues      []queueFit   // one for each goal
-	curves      []*missCurve // one for each goal; nil if the goal has none
 }
 
 // New returns a search with default bounds.
@@ -43,36 +36,11 @@ func (s *Search) Watch(p Probe) *Watch {
 // Add takes the outcome of a probe. void is the reason if the probe is invalid.
 func (s *Search) Add(w *Watch, void string) Result {
 	r := w.result()
-	s.normalizeLengths(&r)
 	if void != "" {
 		r.Verdict, r.Why, r.Enough = Void, void, false
 	}
 	s.Results = append(s.Results, r)
-	s.refit()
 	return r
-}
-
-// normalizeLengths divides the lengths of requests by the mean lengths of the first probe.
-func (s *Search) normalizeLengths(r *Result) {
-	mean := &s.meanLengths
-	if *mean == (arrival{}) {
-		n := float64(max(len(r.schedule), 1))
-		for _, a := range r.schedule {
-			mean.prompt, mean.output = mean.prompt+a.prompt/n, mean.output+a.output/n
-		}
-	}
-	for i := range r.schedule {
-		a := &r.schedule[i]
-		a.prompt, a.output = lengthRatio(a.prompt, mean.prompt), lengthRatio(a.output, mean.output)
-	}
-}
-
-// lengthRatio returns a length in units of the mean; 1 if lengths are unknown.
-func lengthRatio(length, mean float64) float64 {
-	if mean == 0 {
-		return 1
-	}
-	return max(length/mean, minLengthRatio)
 }
 
 // Next returns the next probe; false ends the search.
@@ -90,11 +58,24 @@ func (s *Search) Next() (Probe, bool) {
 	if p.Effort.Scout {
 		minTime = scoutMinLatencies * p.Expected
 	}
-	p.Effort.MinTime = max(p.Effort.MinTime, minTime)
-	if s.Budget > 0 {
-		p.Effort.MaxTime = left
+	p.Effort.MinTime, p.Effort.MaxTime = max(p.Effort.MinTime, minTime), left
+	if p.Effort.Full && !p.Alone {
+		s.fit(&p, left)
 	}
 	return p, ok
+}
+
+// fit sets the times of a full probe: long enough for the rhythm of the server, but a
+// part of the remaining time is for the other end of the bracket.
+func (s *Search) fit(p *Probe, left time.Duration) {
+	part, e := left/fullBudgetDivisor, &p.Effort
+	e.MinTime = max(e.MinTime, min(s.burstTime(p.Load), left/2))
+	if low, _ := s.bracket(); s.fullProbes(p.Load) > 0 && p.Load <= low {
+		e.MinTime = max(e.MinTime, min(s.observeTime(p.Load)-s.observed(p.Load, low), part))
+	}
+	e.QuietTime = min(minClusters*s.gap(p.Load), part)
+	enough := time.Duration(float64(e.MaxRequests) / enoughShare / max(p.rate(), epsilon) * float64(time.Second))
+	e.MaxTime = min(left, max(part, e.MinTime, enough))
 }
 
 // Left returns how long the search still takes at most.
@@ -102,28 +83,28 @@ func (s *Search) Left() time.Duration { return max(s.timeLeft(), 0) }
 
 // timeLeft returns the remaining time of the search.
 func (s *Search) timeLeft() time.Duration {
-	spent := time.Duration(0)
+	left := s.budget()
 	for _, r := range s.Results {
-		spent += r.Took
+		left -= r.Took
 	}
+	return left
+}
+
+// budget returns the most time for all probes together.
+func (s *Search) budget() time.Duration {
 	if s.Budget > 0 {
-		return s.Budget - spent
+		return s.Budget
 	}
 	rate := s.servedRate()
 	if rate == 0 {
-		return minBudget
+		return unknownBudget
 	}
-	budget := max(time.Duration(budgetRequests/rate*float64(time.Second)), minBudget)
-	if l := (Limit{}); spent >= budget {
-		if s.fill(&l); !l.Decided {
-			budget *= undecidedBudgetFactor
-		}
-	}
-	return budget - spent
+	ofRequests := func(n float64) time.Duration { return time.Duration(n / rate * float64(time.Second)) }
+	return max(ofRequests(budgetRequests), min(budgetTime, ofRequests(maxBudgetRequests)), minBudget)
 }
 
 // servedRate returns the requests per second served at the load that holds, or at the
-// lowest load tried if none holds; 0 if nothing is known.
+// lowest load tried if none holds, or one at a time; 0 if nothing is known.
 func (s *Search) servedRate() float64 {
 	low, _ := s.bracket()
 	rate := 0.0
@@ -131,6 +112,9 @@ func (s *Search) servedRate() float64 {
 		if r.usable() && (r.Load == low || low == 0 && (rate == 0 || r.Served < rate)) {
 			rate = r.Served
 		}
+	}
+	if rate == 0 && len(s.Results) > 0 && s.Results[0].Alone {
+		return s.Results[0].Served
 	}
 	return rate
 }
@@ -152,17 +136,6 @@ func (s *Search) expectedLatency(load float64) (latency time.Duration) {
 	return latency
 }
 
-// unloadedLatency estimates the latency of a request on an idle server: the lowest p95
-// of all probes.
-func (s *Search) unloadedLatency() (lowest time.Duration) {
-	for _, r := range s.Results {
-		if r.Verdict != Void && (lowest == 0 || r.LatencyP95 < lowest) {
-			lowest = r.LatencyP95
-		}
-	}
-	return lowest
-}
-
 // voids counts the void probes.
 func (s *Search) voids() (n int) {
 	for _, r := range s.Results {
@@ -182,11 +155,6 @@ func (s *Search) worstRatio(r Result) (worst float64) {
 		worst = max(worst, e.missRatio(s.Goals[i]))
 	}
 	return worst
-}
-
-// passed reports whether a probe by itself had enough requests and kept all goals.
-func (s *Search) passed(r Result) bool {
-	return r.usable() && r.Enough && !r.Verdict.Missed() && s.worstRatio(r) <= 1
 }
 
 // missed reports whether a probe by itself missed a goal.

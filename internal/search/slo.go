@@ -1,6 +1,7 @@
 package search
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -19,6 +20,7 @@ type Goal struct {
 	Limit  float64        // in the metric's unit
 	Floor  bool           // values below Limit miss the goal; otherwise values above it do
 	Share  float64        // allowed miss ratio, or allowed share of failed requests
+	Good   []metric.SLO   // limits of each request for a goal on goodput; a failed request misses them
 	words  string         // "TTFT p99"
 	bound  string         // "< 500 ms"
 }
@@ -31,21 +33,21 @@ const impliedFailures = 0.01
 
 // ParseSLO parses a list of goals, such as "ttft:p99<500ms,tpot:mean<50ms,error<0.1%".
 // An SLO with a mean always gets a goal on failures, because a failed request has no
-// latency and would flatter the mean.
-func ParseSLO(text string) ([]Goal, error) {
+// latency and would flatter the mean. A goal on goodput needs limits of each request.
+func ParseSLO(text string, limits ...metric.SLO) ([]Goal, error) {
 	conditions, err := metric.ParseSLO(text)
 	if err != nil {
 		return nil, err
 	}
 	var goals []Goal
 	for _, c := range conditions {
-		g, err := goalOf(c)
+		g, err := goalOf(c, limits)
 		if err != nil {
 			return nil, fmt.Errorf("%q: %w", c.Text, err)
 		}
 		goals = append(goals, g)
 	}
-	fails := func(g Goal) bool { return g.Metric == nil }
+	fails := func(g Goal) bool { return g.Metric == nil && g.Good == nil }
 	if slices.ContainsFunc(goals, func(g Goal) bool { return g.Mean }) && !slices.ContainsFunc(goals, fails) {
 		goals = append(goals, failures(impliedFailures))
 	}
@@ -53,12 +55,16 @@ func ParseSLO(text string) ([]Goal, error) {
 }
 
 // goalOf converts a condition to a goal.
-func goalOf(c metric.Condition) (Goal, error) {
+func goalOf(c metric.Condition, limits []metric.SLO) (Goal, error) {
 	switch {
 	case c.Limit > maxLimit:
 		return Goal{}, fmt.Errorf("its limit must be at most %g, because a search needs a load that misses it", float64(maxLimit))
 	case c.Name == metric.FailureShare:
 		return failures(c.Limit / 100), nil
+	case c.Name == metric.GoodputShare && len(limits) == 0:
+		return Goal{}, errors.New("goodput is the share of requests within all limits of --goodput: add them, as --goodput ttft:500ms,tpot:50ms")
+	case c.Name == metric.GoodputShare:
+		return Goal{Share: 1 - c.Limit/100, Good: limits, words: "goodput", bound: "> " + strconv.FormatFloat(c.Limit, 'g', 6, 64) + "%"}, nil
 	case c.OfLevel():
 		return Goal{}, fmt.Errorf("a search needs requests that miss a goal: use %s with bench --slo or --fail-if", c.Name)
 	}
@@ -118,7 +124,7 @@ func (g Goal) PerRequest() (slo metric.SLO, ok bool) {
 func (g Goal) values(r *tacho.Record, emit func(float64)) {
 	switch {
 	case g.Metric == nil:
-		emit(indicator(!r.OK()))
+		emit(indicator(!r.OK() || slices.ContainsFunc(g.Good, func(l metric.SLO) bool { return !l.KeptBy(r) })))
 	case r.OK():
 		g.Metric.Of(r, emit)
 	case g.Mean: // the goal on failures counts it
@@ -156,23 +162,6 @@ func (g Goal) misses(v float64) bool {
 		return v < g.Limit
 	}
 	return v > g.Limit
-}
-
-// scale returns a value of the goal after latencies grew by a factor.
-func (g Goal) scale(value, factor float64) float64 {
-	if g.Floor {
-		return value / factor
-	}
-	return value * factor
-}
-
-// headroom returns the factor by which latencies may grow until a value misses the goal.
-func (g Goal) headroom(value float64) float64 {
-	const minValue = 1e-9
-	if g.Floor {
-		return value / g.Limit
-	}
-	return g.Limit / max(value, minValue)
 }
 
 func withUnit(m *metric.Metric, v float64) string {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -28,16 +27,15 @@ type Watch struct {
 
 // An observation is the data a Watch keeps of a request.
 type observation struct {
-	due, end       time.Duration
-	inFlight       int          // at the end of the request
-	prompt, output float64      // tokens
-	goals          []goalValues // one for each goal
+	due, end time.Duration
+	inFlight int // at the end of the request
+	failed   bool
+	goals    []goalValues // one for each goal
 }
 
 // goalValues summarizes the values of a request for a goal.
 type goalValues struct {
 	sum, n, misses float64
-	logHeadroom    float64 // logarithm of the factor by which latencies may grow until their mean misses the goal
 }
 
 // Add takes a finished request and the number of requests in flight at its end. It
@@ -60,10 +58,7 @@ func (w *Watch) Add(r *tacho.Record, inFlight int) (enough bool) {
 
 // observe returns the observation of a record.
 func (w *Watch) observe(r *tacho.Record, inFlight int) observation {
-	o := observation{
-		due: r.Due, end: r.End, inFlight: inFlight, prompt: float64(r.Input), output: float64(r.Output),
-		goals: make([]goalValues, len(w.goals)),
-	}
+	o := observation{due: r.Due, end: r.End, inFlight: inFlight, failed: !r.OK(), goals: make([]goalValues, len(w.goals))}
 	for i, g := range w.goals {
 		values := &o.goals[i]
 		g.values(r, func(v float64) {
@@ -71,9 +66,6 @@ func (w *Watch) observe(r *tacho.Record, inFlight int) observation {
 			values.n++
 			values.misses += indicator(g.misses(v))
 		})
-		if g.Metric != nil && values.n > 0 {
-			values.logHeadroom = math.Log(g.headroom(values.sum / values.n))
-		}
 	}
 	return o
 }
@@ -83,9 +75,24 @@ func (w *Watch) observe(r *tacho.Record, inFlight int) observation {
 func (w *Watch) check() {
 	w.nextCheck = max(w.Effort.MinRequests, int(checkGrowth*float64(len(w.observations))))
 	w.verdict = w.judge(w.now, w.Effort.Alpha/checkPenalty)
-	if w.verdict != Undecided || len(w.window(w.now)) >= w.Effort.MaxRequests {
+	window := w.window(w.now)
+	few, quiet := w.clusters(window)
+	full := len(window) >= w.Effort.MaxRequests && (!few || w.now > clusterTime)
+	if w.verdict.Missed() || (full || w.verdict == Holds) && (!quiet || w.now >= w.Effort.QuietTime) {
 		w.decided = w.now
 	}
+}
+
+// clusters reports whether too few independent clusters of misses decide on a full probe,
+// and whether it had hardly any misses.
+func (w *Watch) clusters(window []observation) (few, quiet bool) {
+	quiet = true
+	for i, g := range w.goals {
+		e := newEvidence(g, window, i)
+		few = few || w.Effort.Full && e.fewClusters(g)
+		quiet = quiet && e.missRatio(g) <= relevantShare
+	}
+	return few, quiet
 }
 
 // judge returns the verdict at a time, at a significance level for each goal.
@@ -170,14 +177,12 @@ func (w *Watch) result() Result {
 	window := w.sentBetween(w.warmupEnd(until), until) // all of them finished
 	r := Result{
 		Probe: w.Probe, Requests: len(w.observations), Took: w.now, LatencyP95: w.latencyP95(),
-		Served: w.served(until), window: window, schedule: w.schedule(),
+		Served: w.served(until), steady: len(window),
 	}
+	r.burst, r.accepted = w.burst(until)
 	r.Verdict, r.Why = w.finalVerdict(until, window)
 	significant := w.verdict != Undecided
 	r.Enough = !w.Effort.Scout && (significant || w.Effort.Full && float64(len(window)) >= enoughShare*float64(w.Effort.MaxRequests))
-	if len(window) > 0 {
-		r.begin = sort.Search(len(r.schedule), func(i int) bool { return r.schedule[i].at >= window[0].due.Seconds() })
-	}
 	for i, g := range w.goals {
 		r.Goals = append(r.Goals, newEvidence(g, window, i))
 	}
@@ -203,14 +208,26 @@ func (w *Watch) finalVerdict(until time.Duration, window []observation) (v Verdi
 	return v, why
 }
 
-// schedule returns the arrivals of all requests in order.
-func (w *Watch) schedule() []arrival {
-	out := make([]arrival, len(w.observations))
-	for i, o := range w.observations {
-		out[i] = arrival{o.due.Seconds(), o.prompt, o.output}
+// burst returns how many requests beyond the rate that the server accepts it served
+// until it began to refuse some, and that rate. Both are 0 if it refused none, or from
+// the beginning on.
+func (w *Watch) burst(until time.Duration) (requests, rate float64) {
+	sent := w.sentBetween(0, until)
+	first := slices.IndexFunc(sent, func(o observation) bool { return o.failed })
+	if !w.Open() || first < minBurst || len(sent)-first < minBurst {
+		return 0, 0
 	}
-	slices.SortStableFunc(out, func(a, b arrival) int { return cmp.Compare(a.at, b.at) })
-	return out
+	begin, accepted, late := sent[first].due, 0.0, 0.0
+	for i, o := range sent[first:] {
+		accepted += indicator(!o.failed)
+		late += indicator(o.failed && i > (len(sent)-first)/2)
+	}
+	refused := float64(len(sent)-first) - accepted
+	if accepted > maxAcceptedShare*float64(len(sent)-first) || late < minLateShare*refused { // an outage ends
+		return 0, 0
+	}
+	rate = accepted / max(until-begin, time.Millisecond).Seconds()
+	return max(float64(first)-rate*begin.Seconds(), 0), rate
 }
 
 // meanLogLatency returns the mean logarithm of the durations of requests, and its

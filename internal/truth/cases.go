@@ -2,6 +2,7 @@ package truth
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,6 +22,7 @@ type Case struct {
 	Top     float64                                 // a load above the server's capacity
 	Still   func() func(seed uint64) predict.Server // the server without its changes over time; Servers if nil
 	None    bool                                    // no load meets the SLO
+	Rhythm  bool                                    // misses come in clusters
 	Drifts  bool                                    // the server changes, so there is no limit
 }
 
@@ -135,6 +137,75 @@ func (d *drawer) refusals() []Case {
 		still(queue1("scales", below("ttft:p99", 1.2, scales.Service), scales), small),
 		drifts(queue1("cold cache", below("ttft:p99", 2.5, warms.Service), warms)),
 	}
+}
+
+// Rhythms are servers with pauses, slow phases, outages, quotas with bursts, and caches that become warm, with parameters
+// drawn from a seed. Periods are 10 s to 3 minutes.
+func Rhythms(seed uint64) (all []Case) {
+	d := &drawer{rand.New(rand.NewPCG(seed, 0x72687974))}
+	every := func(seconds float64, q Queue) Queue {
+		q.Every = d.time(1000 * seconds)
+		return q
+	}
+	add := func(name, slo string, q Queue, change func(c *Case)) {
+		c := queue1(name, slo, q)
+		c.Rhythm = true
+		if change != nil {
+			change(&c)
+		}
+		all = append(all, c)
+	}
+	none, drifts := func(c *Case) { c.None = true }, func(c *Case) { c.Drifts = true }
+	plain := func() Queue { return Queue{Slots: d.count(8), Service: d.time(180), Sigma: 0.4} }
+	stalls := func(seconds, ms float64) Queue {
+		q := every(seconds, plain())
+		q.Stall = d.time(ms)
+		return q
+	}
+	slow := func(seconds, ms, by float64) Queue {
+		q := every(seconds, plain())
+		q.Slow, q.SlowBy = d.time(ms), by
+		return q
+	}
+	fails := func(seconds, ms float64) Queue {
+		q := every(seconds, plain())
+		q.Outage = d.time(ms)
+		return q
+	}
+	quota := func(rate, bucket float64) Queue {
+		return Queue{Slots: 400, Service: d.time(100), Sigma: 0.3, Rate: d.near(rate), Bucket: d.near(bucket)}
+	}
+	limited := func(c *Case) { c.Top = 1.2 * c.Servers()(0).(*queue).Rate }
+	add("pauses each 12 s, p90", "ttft:p90<300ms", stalls(12, 400), nil)
+	add("pauses each 25 s, p90", "ttft:p90<400ms", stalls(25, 1000), nil)
+	add("pauses each 25 s, p99", "ttft:p99<300ms", stalls(25, 1200), none)
+	add("pauses each 80 s, p95", "ttft:p95<500ms", stalls(80, 1800), nil)
+	add("pauses each 150 s, p95", "ttft:p95<500ms", stalls(130, 2500), nil)
+	add("slow phases each 35 s", "ttft:p95<500ms", slow(35, 6000, 1.7), nil)
+	add("slow phases each 100 s", "ttft:p90<500ms", slow(100, 15000, 1.6), nil)
+	add("outages each 90 s, error<1%", "ttft:p95<400ms,error<1%", fails(80, 3000), none)
+	add("outages each 120 s, p95", "ttft:p95<400ms", fails(120, 2500), nil)
+	add("outages each 60 s, error<5%", "ttft:p95<400ms,error<5%", fails(60, 900), nil)
+	add("quota, burst of 120", "error<1%", quota(30, 120), limited)
+	add("quota, burst of 500", "ttft:p95<400ms,error<1%", quota(35, 500), limited)
+	cold := plain()
+	cold.Cold, cold.Warmup = d.count(2000), d.time(400)
+	add("warm cache", below("ttft:p99", 2.5, cold.Service), cold, drifts)
+	return all
+}
+
+// Quiet are servers without a rhythm, with parameters drawn from a seed.
+func Quiet(seed uint64) (all []Case) {
+	names := []string{
+		"batching", "batching, few slots", "batching, lognormal lengths", "M/D/c", "M/G/c, sigma 0.5, e2el", "M/G/c, sigma 0.8, mean", "M/G/c, sigma 0.8, p99",
+		"M/G/c, sigma 1.2", "M/G/c, above 2,000 req/s", "finite queue", "random failures, p95", "random failures, error<0.1%",
+	}
+	for _, c := range Queues(seed) {
+		if slices.Contains(names, c.Name) {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // Engines are the simulated engines of tacho with loads that were not used for

@@ -3,6 +3,7 @@ package truth_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -69,41 +70,40 @@ func find(t testing.TB, c *truth.Case, seed uint64) (limit search.Limit, code in
 
 // A row summarizes the searches of a case.
 type row struct {
-	named, within5, within10, inside, none, undecided, wrong int
-	squares, worst                                           float64
-	times, requests                                          []float64
+	named, none, undecided, within5, within10, above5, above10, worst float64
+	ends, inside, wrong                                               float64
+	seconds, requests                                                 []float64
 }
 
-func (r *row) add(l *search.Limit, limit float64, wrong bool) {
-	if wrong {
-		r.wrong++
+func one(is bool) float64 {
+	if is {
+		return 1
 	}
+	return 0
+}
+
+// add takes an answer. An interval counts if it was printed: with two ends.
+func (r *row) add(l *search.Limit, limit float64, wrong bool) {
 	seconds, requests := 0.0, 0.0
 	for _, p := range l.Probes {
 		seconds, requests = seconds+p.Seconds, requests+float64(p.Requests)
 	}
-	r.times, r.requests = append(r.times, seconds), append(r.requests, requests)
-	switch {
-	case !l.Decided:
-		r.undecided++
-	case !l.Holds:
-		r.none++
+	r.seconds, r.requests, r.wrong = append(r.seconds, seconds), append(r.requests, requests), r.wrong+one(wrong)
+	r.undecided, r.none = r.undecided+one(!l.Decided), r.none+one(l.Decided && !l.Holds)
+	if l.Decided && l.Holds && limit > 0 {
+		r.name(l.Load, limit)
+		if l.Low > 0 && l.High > 0 {
+			r.ends, r.inside = r.ends+1, r.inside+one(l.Low <= limit && limit <= l.High)
+		}
 	}
-	if limit == 0 || !l.Holds {
-		return
-	}
+}
+
+// name takes a named load.
+func (r *row) name(load, limit float64) {
+	off := load/limit - 1
 	r.named++
-	off := math.Abs(l.Load/limit - 1)
-	if off <= 0.05 {
-		r.within5++
-	}
-	if off <= 0.1 {
-		r.within10++
-	}
-	if l.Low <= limit && (l.High == 0 || limit <= l.High) {
-		r.inside++
-	}
-	r.squares, r.worst = r.squares+off*off, max(r.worst, off)
+	r.within5, r.within10 = r.within5+one(math.Abs(off) <= 0.05), r.within10+one(math.Abs(off) <= 0.1)
+	r.above5, r.above10, r.worst = r.above5+one(off > 0.05), r.above10+one(off > 0.1), max(r.worst, off)
 }
 
 func median(xs []float64) float64 { return slices.Sorted(slices.Values(xs))[len(xs)/2] }
@@ -126,10 +126,11 @@ func check(c *truth.Case, l *search.Limit, limit float64) (wrong []string) {
 		}
 	}
 	bad(l.Holds && !probed(l.Load), "the load was not measured")
+	bad((l.Low > 0) != (l.High > 0), "the interval has one end")
 	bad(l.Decided && l.Holds && c.Kind == "" && !(l.Missed > l.Load && l.Missed <= 1.1*l.Load && probed(l.Missed)), "no load near it was seen to miss")
 	bad(c.None && (!l.Decided || l.Holds), "no load holds")
 	bad(c.Drifts && l.Decided, "the server changed")
-	bad(limit > 0 && (l.Low > limit || l.High > 0 && l.High < limit), "the limit is not in the interval")
+	bad(limit > 0 && l.High > 0 && (l.Low > limit || l.High < limit), "the limit is not in the interval")
 	return wrong
 }
 
@@ -137,10 +138,13 @@ func check(c *truth.Case, l *search.Limit, limit float64) (wrong []string) {
 // runs all servers, many times, with other parameters.
 func TestFind(t *testing.T) {
 	const parameters = 77
-	for _, c := range truth.Queues(parameters) {
-		few := []string{"M/D/c", "random failures, error<0.1%", "leak", "token bucket, error<1%", "finite queue", "cold cache"}
+	for _, c := range append(truth.Queues(parameters), truth.Rhythms(parameters)...) {
+		few := []string{
+			"random failures, error<0.1%", "leak", "pauses each 25 s, p99", "quota, burst of 120",
+			"M/D/c", "token bucket, error<1%", "finite queue", "cold cache", "pauses each 12 s, p90",
+		}
 		if testing.Short() {
-			few = few[:3]
+			few = few[:4]
 		}
 		if !slices.Contains(few, c.Name) {
 			continue
@@ -154,11 +158,13 @@ func TestFind(t *testing.T) {
 			l, code := find(t, &c, parameters)
 			const exact = 0.1 // one search of one server, and its limit from 20,000 requests
 			off := math.Abs(l.Load/limit - 1)
-			if wrong := check(&c, &l, limit); wrong != nil || limit > 0 && off > exact {
+			if wrong := check(&c, &l, limit); wrong != nil || limit > 0 && l.Decided && off > exact {
 				t.Errorf("limit %.4g: %s: %v", limit, l.Sentence, wrong)
 			}
 			want := 0
 			switch {
+			case c.Rhythm && !c.None && !l.Decided:
+				want = 6
 			case c.Drifts:
 				want = 6
 			case c.None:
@@ -171,44 +177,67 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestFindTable prints the table of docs/find.md: SEEDS searches on each server,
-// with parameters and seeds from FIRST on. CASE selects servers, and ENGINES
-// selects the simulated engines.
+// TestFindTable prints the tables of docs/log/find.md: SEEDS searches on each server, with parameters and seeds from
+// FIRST on, beside plain bisections and sweeps. CASE selects servers, and SERVERS is quiet, rhythms, queues or engines.
 func TestFindTable(t *testing.T) {
 	if os.Getenv("SEEDS") == "" {
 		t.Skip("make test-find")
 	}
 	first := env("FIRST", 1000)
-	cases := truth.Queues(uint64(env("PARAMETERS", first)))
-	if os.Getenv("ENGINES") != "" {
-		cases = truth.Engines()
-	}
-	t.Logf("| server | SLO | limit (req/s) | within 5 %% | within 10 %% | rms | worst | inside | none | undecided | wrong | requests | s | of a sweep |")
-	for _, c := range cases {
+	cases := map[string]func() []truth.Case{
+		"quiet":   func() []truth.Case { return truth.Quiet(uint64(first)) },
+		"rhythms": func() []truth.Case { return truth.Rhythms(uint64(first)) },
+		"queues":  func() []truth.Case { return truth.Queues(uint64(first)) },
+		"engines": truth.Engines,
+	}[os.Getenv("SERVERS")]
+	t.Logf("| server | limit | named | none | undecided | 5 %% | 10 %% | > +5 %% | > +10 %% | highest | intervals | hold | wrong | requests | s | bisection 5 %%, > +10 %% | sweep 5 %%, > +10 %% |")
+	var sum row
+	for _, c := range cases() {
 		if only := os.Getenv("CASE"); only == "" || strings.Contains(c.Name, only) {
-			tabulate(t, &c, env("SEEDS", 12), first)
+			tabulate(t, &c, env("SEEDS", 10), first, &sum)
 		}
 	}
+	t.Logf("| all | | %v | %v | %v | %v | %v | %v | %v | %+.0f %% | %v | %v | %v |", sum.named, sum.none, sum.undecided, sum.within5, sum.within10, sum.above5,
+		sum.above10, 100*sum.worst, sum.ends, sum.inside, sum.wrong)
 }
 
 // tabulate prints a row of the table.
-func tabulate(t *testing.T, c *truth.Case, n, first int) {
+func tabulate(t *testing.T, c *truth.Case, n, first int, sum *row) {
 	t.Helper()
 	limit, most := known(t, c, first)
-	limits := make([]search.Limit, n)
-	onAllCores(n, func(i int) { limits[i], _ = find(t, c, uint64(first+i)) })
-	var r row
+	limits, plain, swept := make([]search.Limit, n), make([]float64, n), make([]float64, n)
+	onAllCores(n, func(i int) {
+		seed := uint64(first + 100*i)
+		limits[i], _ = find(t, c, uint64(first+i))
+		var err, bad error
+		plain[i], err = c.Bisection(size(c), seed)
+		swept[i], bad = c.Sweep(size(c), most, seed)
+		if err := errors.Join(err, bad); err != nil {
+			t.Error(err)
+		}
+	})
+	var r, bisected, levels row
 	for i := range limits {
 		wrong := check(c, &limits[i], limit)
 		r.add(&limits[i], limit, len(wrong) > 0)
+		sum.add(&limits[i], limit, len(wrong) > 0)
 		t.Logf("   %s %v", limits[i].Sentence, wrong)
+		if limit > 0 {
+			bisected.name(plain[i], limit)
+			levels.name(swept[i], limit)
+		}
 	}
-	sweep := 0.0 // ten levels of 1,000 requests at 10 %, 20 %, ... and 100 % of its capacity
-	for i := range 10 {
-		sweep += 1000 / (most * float64(i+1) / 10)
+	t.Logf("| %s, %s | %.4g | %v | %v | %v | %v | %v | %v | %v | %+.0f %% | %v | %v | %v | %.0f | %.0f | %v, %v | %v, %v |", c.Name, c.SLO, limit, r.named, r.none, r.undecided,
+		r.within5, r.within10, r.above5, r.above10, 100*r.worst, r.ends, r.inside, r.wrong, median(r.requests), median(r.seconds),
+		bisected.within5, bisected.above10, levels.within5, levels.above10)
+}
+
+// size returns the requests that a bisection or a sweep takes for a load: 2,000 for a p99.
+func size(c *truth.Case) int {
+	if strings.Contains(c.SLO, "p99") {
+		return 2000
 	}
-	t.Logf("| %s | %s | %.4g | %d | %d | %.1f %% | %.1f %% | %d | %d | %d | %d | %.0f | %.0f | %.2f |", c.Name, c.SLO, limit, r.within5, r.within10,
-		100*math.Sqrt(r.squares/float64(max(r.named, 1))), 100*r.worst, r.inside, r.none, r.undecided, r.wrong, median(r.requests), median(r.times), median(r.times)/sweep)
+	return 1000
 }
 
 // known returns the limit of a case, or 0 if there is none, and its capacity.

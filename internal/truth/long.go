@@ -41,7 +41,10 @@ func (c *Case) Server(seed uint64) (predict.Server, error) {
 // bisection with the given number of requests at each load. Limit returns 0 if
 // Top/50 does not meet the SLO.
 func (c *Case) Limit(requests int, seed uint64) (float64, error) {
-	const roughly = 10 // a first bisection with fewer requests narrows the range
+	roughly := 10 // a first bisection with fewer requests narrows the range
+	if c.Rhythm {
+		roughly = 2
+	}
 	if holds, err := c.Holds(c.Top/50, requests/roughly, seed); err != nil || !holds {
 		return 0, err
 	}
@@ -50,6 +53,45 @@ func (c *Case) Limit(requests int, seed uint64) (float64, error) {
 		return 0, err
 	}
 	return c.bisect(about/1.2, about*1.2, 0.001, requests, seed)
+}
+
+// Bisection is the answer of a plain bisection: loads rise by a factor of 4 until one misses, and the range is bisected to
+// 5 %, with a number of requests at each load. It returns the highest load that held, and 0 if none did.
+func (c *Case) Bisection(requests int, seed uint64) (load float64, err error) {
+	low, high := 0.0, c.Top/50
+	holds := func(load float64) bool {
+		seed++
+		held, bad := c.Holds(load, requests, seed)
+		err = errors.Join(err, bad)
+		return held
+	}
+	for high < 16*c.Top && holds(high) {
+		low, high = high, 4*high
+	}
+	for low > 0 && high/low > 1.05 && err == nil {
+		if middle := math.Sqrt(low * high); holds(middle) {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low, err
+}
+
+// Sweep is the answer of a sweep: the highest of eight levels up to the capacity that holds; 0 if none does.
+func (c *Case) Sweep(requests int, most float64, seed uint64) (load float64, err error) {
+	const levels = 8
+	for i := range levels {
+		at := most * float64(i+1) / levels
+		holds, err := c.Holds(at, requests, seed+uint64(i))
+		if err != nil {
+			return 0, err
+		}
+		if holds {
+			load = at
+		}
+	}
+	return load, nil
 }
 
 // bisect finds the limit between two loads, with relative precision within.

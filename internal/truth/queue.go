@@ -24,10 +24,13 @@ type Queue struct {
 	Bucket   float64       // capacity of the token bucket in requests
 	Window   int           // maximum requests in any second; further requests get 429
 	Fail     float64       // fraction of requests answered with 500
-	Stall    time.Duration // the server stalls for this long ...
-	Every    time.Duration // ... once per period
-	Leak     float64       // relative growth of service times per 1,000 requests
-	MaxSlots int           // slots after requests have been waiting for all of Scale
+	Every    time.Duration // period of stalls, outages or slow phases
+	Stall    time.Duration // the server stalls for this long, once per period
+	Outage   time.Duration // every request gets 503 for this long, once per period
+	Slow     time.Duration // service takes SlowBy times as long for this long, once per period
+	SlowBy   float64
+	Leak     float64 // relative growth of service times per 1,000 requests
+	MaxSlots int     // slots after requests have been waiting for all of Scale
 	Scale    time.Duration
 	Cold     int // number of first requests delayed by Warmup
 	Warmup   time.Duration
@@ -69,6 +72,8 @@ func (s *queue) Add(now time.Duration, r *step.Request) error {
 	switch {
 	case s.Fail > 0 && s.rng.Float64() < s.Fail:
 		return refused(http.StatusInternalServerError)
+	case s.Outage > 0 && s.into(now) < s.Outage:
+		return refused(http.StatusServiceUnavailable)
 	case s.limited():
 		return refused(http.StatusTooManyRequests)
 	case s.Room > 0 && s.busy >= s.slots && len(s.waiting) >= s.Room:
@@ -130,6 +135,9 @@ func (s *queue) serve(j *job) {
 	if s.Pareto > 0 {
 		took *= (s.Pareto - 1) / s.Pareto * math.Pow(1-s.rng.Float64(), -1/s.Pareto)
 	}
+	if s.Slow > 0 && s.into(s.now) < s.Slow {
+		took *= s.SlowBy
+	}
 	if s.served <= s.Cold {
 		took += s.Warmup.Seconds()
 	}
@@ -144,6 +152,9 @@ func (s *queue) serve(j *job) {
 	})
 }
 
+// into returns the time since the last period began.
+func (s *queue) into(t time.Duration) time.Duration { return (t + s.phase) % s.Every }
+
 // after returns when work that begins now is done.
 func (s *queue) after(work float64) time.Duration {
 	t, left := s.now, time.Duration(work*float64(time.Second))
@@ -151,7 +162,7 @@ func (s *queue) after(work float64) time.Duration {
 		return t + left
 	}
 	for {
-		into := (t + s.phase) % s.Every
+		into := s.into(t)
 		if into < s.Stall { // each period begins with a stall
 			t += s.Stall - into
 			into = s.Stall
