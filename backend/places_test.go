@@ -38,6 +38,7 @@ var otherMeanings = map[string][]string{
 	"internal/archive/inferenceperf.go": {"openai"},
 	"metric/dialect_vllm.go":            {"vllm"},
 	"metric/dialect_sglang.go":          {"sglang"},
+	"metric/pauses.go":                  {"sglang"}, // the engine with a known cure
 }
 
 // The name of a backend occurs only in its own file. All other code uses backend.Kinds. The simulator emulates

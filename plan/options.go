@@ -237,6 +237,7 @@ func parseInt(s string) (int, error) {
 	}
 	return n, err
 }
+
 func parseFloat(s string) (float64, error) {
 	f, err := strconv.ParseFloat(s, 64)
 	if math.IsNaN(f) {

@@ -60,15 +60,38 @@ func microsWords(ms float64) string {
 	return metric.Duration(ms)
 }
 
+// A doubt is a reason not to trust some levels, and their names.
+type doubt struct {
+	reason metric.Reason
+	at     []string
+}
+
 // Doubts returns the reasons not to trust levels, each reason once. The worst
 // come first. Equal severities are in the order of the rules, in which an interrupted
 // run comes before noise. word precedes the numbers of probes of a
 // search; levels have the names of the conclusion.
 func Doubts(word string, levels []outcome.Level) []string {
-	type doubt struct {
-		reason metric.Reason
-		at     []string
+	all := doubtsOf(word, levels)
+	slices.SortStableFunc(all, func(a, b doubt) int {
+		return cmp.Or(rank(a.reason.Severity)-rank(b.reason.Severity), ruleOf(a.reason)-ruleOf(b.reason))
+	})
+	var out []string
+	for i, d := range all {
+		if i == 3 {
+			out = append(out, fmt.Sprintf("%d more in the full report.", len(all)-i))
+			break
+		}
+		at := ""
+		if text := strings.Join(nonEmpty(d.at...), ", "); text != "" {
+			at = " at " + strings.TrimSpace(word+" "+text)
+		}
+		out = append(out, fmt.Sprintf("%s%s: %s.", d.reason.Severity, at, d.reason.Text))
 	}
+	return out
+}
+
+// doubtsOf returns each reason once, with all of its levels.
+func doubtsOf(word string, levels []outcome.Level) []doubt {
 	var all []doubt
 	for i := range levels {
 		for _, r := range levels[i].Summary.Verdict.Reasons {
@@ -87,22 +110,7 @@ func Doubts(word string, levels []outcome.Level) []string {
 			all[k].at = append(all[k].at, name)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b doubt) int {
-		return cmp.Or(rank(a.reason.Severity)-rank(b.reason.Severity), ruleOf(a.reason)-ruleOf(b.reason))
-	})
-	var out []string
-	for i, d := range all {
-		if i == 3 {
-			out = append(out, fmt.Sprintf("%d more in the full report.", len(all)-i))
-			break
-		}
-		at := ""
-		if text := strings.Join(nonEmpty(d.at...), ", "); text != "" {
-			at = " at " + strings.TrimSpace(word+" "+text)
-		}
-		out = append(out, fmt.Sprintf("%s%s: %s.", d.reason.Severity, at, d.reason.Text))
-	}
-	return out
+	return all
 }
 
 // ruleOf returns the position of a reason's rule among all rules. Reasons from outside

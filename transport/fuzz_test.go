@@ -111,8 +111,9 @@ func FuzzTLSCuts(f *testing.F) {
 		var got []byte
 		var err error
 		for rest := cipher.Bytes(); len(rest) > 0 && err == nil; {
-			p, used := rest[:min(int(piece)+1, len(rest))], 0
+			p := rest[:min(int(piece)+1, len(rest))]
 			for len(p) > 0 && err == nil {
+				var used int
 				got, used, err = codec.Decode(got, p)
 				p, rest = p[used:], rest[used:]
 			}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -127,17 +128,18 @@ func TestPausesOfServers(t *testing.T) {
 			still := run(engine.name, step.Pauses{}, rate, 46_000)
 			t.Logf("%s, %s, no pause: false alarms %d, prefills %d", engine.name, load, still.alarms, still.prefills)
 			for _, length := range lengths {
-				text := fmt.Sprintf("%s, %s, %v s:", engine.name, load, length)
+				var text strings.Builder
+				fmt.Fprintf(&text, "%s, %s, %v s:", engine.name, load, length)
 				for _, every := range rhythms {
 					sum := run(engine.name, step.Pauses{EveryS: every, LengthS: length}, rate, 46_100)
-					text += fmt.Sprintf(" | each %v s: found %d of %d, off %.0f ms, rhythm %d of %d, false alarms %d",
+					fmt.Fprintf(&text, " | each %v s: found %d of %d, off %.0f ms, rhythm %d of %d, false alarms %d",
 						every, sum.found, sum.pauses, sum.off/float64(max(sum.found, 1)), sum.rhythms, sum.runs, sum.alarms)
 					// An engine without work pauses without a witness, and an overloaded one hides short pauses among its prefills.
 					if missed := sum.pauses - sum.found; length >= 0.5 && (load == "half" || load == "high") && float64(missed) > missedShare*float64(sum.pauses) {
 						t.Errorf("%s, %s, %v s each %v s: found %d of %d pauses", engine.name, load, length, every, sum.found, sum.pauses)
 					}
 				}
-				t.Log(text)
+				t.Log(text.String())
 			}
 		}
 	}
