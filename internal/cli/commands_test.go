@@ -76,7 +76,7 @@ func TestDocumentsNameCommandsAndFlags(t *testing.T) {
 			}
 		}
 	}
-	if found < 80 {
+	if found < 90 {
 		t.Errorf("found %d flags: has the notation changed?", found)
 	}
 }

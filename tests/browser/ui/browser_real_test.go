@@ -36,7 +36,7 @@ type tab struct {
 func open(t testing.TB, b *chrome.Browser, server *httptest.Server, view chrome.View) *tab {
 	t.Helper()
 	p := must.Get(b.Open(server.URL+"/?token="+token, view))(t)
-	check(t, p.Wait("location.search === '' && document.readyState === 'complete'"))
+	must.Do(t, p.Wait("location.search === '' && document.readyState === 'complete'"))
 	t.Cleanup(func() {
 		if problems := p.Problems(); len(problems) > 0 {
 			t.Errorf("the page complains: %.1000s", problems)
@@ -53,7 +53,7 @@ func open(t testing.TB, b *chrome.Browser, server *httptest.Server, view chrome.
 
 func eval[T any](p *tab, expression string) (out T) {
 	p.t.Helper()
-	check(p.t, p.Eval(expression, &out))
+	must.Do(p.t, p.Eval(expression, &out))
 	return out
 }
 
@@ -67,7 +67,7 @@ func (p *tab) wait(condition string) {
 
 func (p *tab) click(selector string) {
 	p.t.Helper()
-	check(p.t, p.ClickOn(selector))
+	must.Do(p.t, p.ClickOn(selector))
 }
 
 func (p *tab) text(selector string) string {
@@ -88,11 +88,11 @@ func TestRealInABrowser(t *testing.T) {
 	folder := t.TempDir()
 	base, slow := keep(t, folder, kept{label: "base", model: "llama", levels: 2}), keep(t, folder, kept{label: "slow", model: "qwen", levels: 2, slow: 5 * ms})
 	bad := keep(t, folder, kept{label: strings.Repeat(hostile, 20), model: strings.Repeat(hostile, 60_000)}) // about 5 MB
-	check(t, os.Rename(bad, filepath.Join(folder, `<img src=x onerror=window.hacked=3>'"`)))
+	must.Do(t, os.Rename(bad, filepath.Join(folder, `<img src=x onerror=window.hacked=3>'"`)))
 	running := keep(t, folder, kept{label: "now", cut: true})
 	other := keep(t, folder, kept{label: "other", rate: 3})
 	runs(t, running, snapshot(4, hostile))
-	check(t, os.CopyFS(filepath.Join(folder, "seeds"), os.DirFS("../../../testdata/seeds")))
+	must.Do(t, os.CopyFS(filepath.Join(folder, "seeds"), os.DirFS("../../../testdata/seeds")))
 	server := serve(t, ui.Options{Dir: folder})
 	desk := chrome.View{Width: 1600, Height: 1000}
 	p := open(t, b, server, desk)
@@ -129,7 +129,7 @@ func TestRealInABrowser(t *testing.T) {
 
 func search(p *tab, words string) {
 	p.t.Helper()
-	check(p.t, p.Eval(fmt.Sprintf("(() => { const e = document.getElementById('search'); e.value = %q; e.dispatchEvent(new Event('input')); return 0 })()", words), nil))
+	must.Do(p.t, p.Eval(fmt.Sprintf("(() => { const e = document.getElementById('search'); e.value = %q; e.dispatchEvent(new Event('input')); return 0 })()", words), nil))
 }
 
 func idOf(dir string) string {
@@ -141,7 +141,7 @@ func idOf(dir string) string {
 func testLive(t *testing.T, b *chrome.Browser, server *httptest.Server, dir string, view chrome.View) {
 	p := open(t, b, server, view)
 	p.wait("document.querySelector('.state.running')")
-	check(t, p.Eval("location.hash = 'run=' + "+idOf(dir)+"; 0", nil))
+	must.Do(t, p.Eval("location.hash = 'run=' + "+idOf(dir)+"; 0", nil))
 	p.wait("document.querySelectorAll('#live [data-line]').length > 5")
 	values := eval[[]float64](p, `JSON.parse(document.querySelector('[data-line="TTFT (ms) p50"]').dataset.values)`)
 	if len(values) != 4 || values[0] != 25 || values[3] != 28 {
@@ -161,9 +161,9 @@ func testLive(t *testing.T, b *chrome.Browser, server *httptest.Server, dir stri
 		t.Error("a report is shown of a run that goes on")
 	}
 	run, err := archive.Open(dir, nil) // the run finishes
-	check(t, err)
-	check(t, atomicfile.Write(filepath.Join(dir, store.SummaryFile), []byte(`{"schema":1,"runs":[`+quotedRun(t, run)+`]}`)))
-	check(t, os.Remove(filepath.Join(dir, store.LiveFile)))
+	must.Do(t, err)
+	must.Do(t, atomicfile.Write(filepath.Join(dir, store.SummaryFile), []byte(`{"schema":1,"runs":[`+quotedRun(t, run)+`]}`)))
+	must.Do(t, os.Remove(filepath.Join(dir, store.LiveFile)))
 	p.wait("document.getElementById('live').hidden && !document.getElementById('page').hidden && document.getElementById('loading').hidden")
 	if said := p.text("#run-bar"); !strings.Contains(said, "Delete") {
 		t.Errorf("after its end: %q", said)
@@ -193,11 +193,11 @@ func testVerdicts(t *testing.T, b *chrome.Browser) {
 	if marks != [2]int{1, 2} {
 		t.Errorf("the small chart of three levels has %d crosses and a line of %d points", marks[0], marks[1])
 	}
-	check(t, p.Eval("location.hash = 'run=' + "+idOf(now)+"; 0", nil))
+	must.Do(t, p.Eval("location.hash = 'run=' + "+idOf(now)+"; 0", nil))
 	p.wait("!document.getElementById('live').hidden && document.getElementById('run-bar').innerText.includes('≈ SIMULATED')")
-	check(t, p.Eval("location.hash = 'run=' + "+idOf(mixed)+"; 0", nil))
+	must.Do(t, p.Eval("location.hash = 'run=' + "+idOf(mixed)+"; 0", nil))
 	p.wait("document.title === 'llama · 10 to 30 req/s · vllm – tacho'")
-	check(t, p.Eval("location.hash = 'compare=' + ["+idOf(mixed)+", "+idOf(bad)+"]; 0", nil))
+	must.Do(t, p.Eval("location.hash = 'compare=' + ["+idOf(mixed)+", "+idOf(bad)+"]; 0", nil))
 	p.wait("document.querySelector('#run-bar .sides')?.innerText.includes('SIMULATED')")
 	if said := p.text("#run-bar .sides"); !strings.Contains(said, "Base: mixed") || strings.Count(said, "SIMULATED") != 1 {
 		t.Errorf("the compared runs: %q", said)
@@ -234,9 +234,9 @@ func testCompare(t *testing.T, p *tab, slow, other string) {
 	if !strings.Contains(page, `"label":"base"`) || !strings.Contains(page, `"label":"slow"`) {
 		t.Error("the page of both lacks one")
 	}
-	check(p.t, p.Eval("location.hash = 'compare=' + ["+idOf(slow)+", "+idOf(other)+"]; 0", nil))
+	must.Do(p.t, p.Eval("location.hash = 'compare=' + ["+idOf(slow)+", "+idOf(other)+"]; 0", nil))
 	p.wait("document.getElementById('comparison').innerText.includes('The runs have no level in common')")
-	check(p.t, p.Eval("location.hash = ''; 0", nil))
+	must.Do(p.t, p.Eval("location.hash = ''; 0", nil))
 }
 
 func testNotes(t *testing.T, p *tab, dir string) {
@@ -244,13 +244,13 @@ func testNotes(t *testing.T, p *tab, dir string) {
 	p.click("#runs tbody .name a")
 	p.wait("document.getElementById('notes-button') && document.getElementById('loading').hidden") // a click beside a frame that loads was not acknowledged once
 	p.click("#notes-button")
-	check(t, p.Eval(fmt.Sprintf("document.getElementById('note-tags').value = 'driver-550, good'; document.getElementById('note-text').value = %q; 0", hostile), nil))
+	must.Do(t, p.Eval(fmt.Sprintf("document.getElementById('note-tags').value = 'driver-550, good'; document.getElementById('note-text').value = %q; 0", hostile), nil))
 	p.click("#save-button")
 	p.wait("document.querySelector('#run-bar .note')")
 	if said := p.text("#run-bar"); !strings.Contains(said, "<script>window.hacked=1</script>") || !strings.Contains(said, "driver-550") || eval[bool](p, "'hacked' in window") {
 		t.Errorf("%.300s", said)
 	}
-	check(t, p.Eval("location.hash = ''; 0", nil))
+	must.Do(t, p.Eval("location.hash = ''; 0", nil))
 	search(p, "")
 	p.click(`#tags [data-tag="good"]`)
 	p.shows(filepath.Base(dir))
@@ -302,7 +302,7 @@ func testLooks(t *testing.T, b *chrome.Browser, server *httptest.Server) {
 		}
 		reached := map[string]bool{}
 		for range 60 {
-			check(t, p.Key("Tab", false))
+			must.Do(t, p.Key("Tab", false))
 			reached[eval[string](p, "(() => { const e = document.activeElement; return e.id || (e.dataset.tick ? 'tick' : e.tagName) })()")] = true
 		}
 		wants := []string{"home", "search", "tick", "A"}

@@ -54,8 +54,8 @@ func testSort(t *testing.T, p *tab) {
 		{"rps", "other slow base", "base slow other"},
 	} {
 		for range 2 {
-			check(t, p.Eval(fmt.Sprintf("document.querySelector('[data-sort=%s]').focus()", c.key), nil))
-			check(t, p.Key("Enter", false))
+			must.Do(t, p.Eval(fmt.Sprintf("document.querySelector('[data-sort=%s]').focus()", c.key), nil))
+			must.Do(t, p.Key("Enter", false))
 			p.wait(fmt.Sprintf("document.querySelector('th[aria-sort] button')?.dataset.sort === %q && document.activeElement.dataset.sort === %[1]q", c.key))
 			want := c.down
 			if eval[string](p, "document.querySelector('th[aria-sort]').getAttribute('aria-sort')") == "ascending" {
@@ -75,7 +75,7 @@ func testSort(t *testing.T, p *tab) {
 	if loads := strings.Join(column(p, "Load"), ","); !strings.Contains(loads, "10 to 20 req/s") || !strings.Contains(eval[string](p, "document.getElementById('runs').innerText"), "random") {
 		t.Errorf("the loads are %q", loads)
 	}
-	check(t, p.Eval("sortBy('started', false)", nil))
+	must.Do(t, p.Eval("sortBy('started', false)", nil))
 }
 
 // testForest checks the forest plot of a comparison whose TPOT is 5 ms longer.
@@ -133,7 +133,7 @@ func testTrend(t *testing.T, b *chrome.Browser) {
 	for i := range 3 {
 		dir := keep(t, folder, kept{label: fmt.Sprintf("run-%d", i), levels: 2, slow: ms * 5 * (1 << i)})
 		b := must.Get(json.Marshal(map[string]any{"tags": []string{"main"}}))(t)
-		check(t, os.WriteFile(filepath.Join(dir, store.NotesFile), b, 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(dir, store.NotesFile), b, 0o600))
 		dirs = append(dirs, dir)
 	}
 	p := open(t, b, serve(t, ui.Options{Dir: folder}), chrome.View{Width: 1600, Height: 1000})
@@ -150,11 +150,11 @@ func testTrend(t *testing.T, b *chrome.Browser) {
 	if said := p.text("#trend"); !strings.Contains(said, "Trend of 3 runs tagged main") || !strings.Contains(said, filepath.Base(dirs[0])+", the first run") {
 		t.Errorf("the trend says %.300q", said)
 	}
-	check(t, p.Eval("location.hash = 'run=' + "+idOf(dirs[1])+"; 0", nil))
+	must.Do(t, p.Eval("location.hash = 'run=' + "+idOf(dirs[1])+"; 0", nil))
 	p.wait("document.getElementById('baseline-button')")
 	p.click("#baseline-button")
 	p.wait("document.getElementById('baseline-button').getAttribute('aria-pressed') === 'true'")
-	check(t, p.Eval("location.hash = ''; 0", nil))
+	must.Do(t, p.Eval("location.hash = ''; 0", nil))
 	p.wait(fmt.Sprintf("document.getElementById('trend').innerText.includes('Baseline: %s. ')", filepath.Base(dirs[1])))
 	if faint := eval[[]string](p, contrast); len(faint) > 0 {
 		t.Errorf("text with too little contrast: %q", faint)
