@@ -59,26 +59,24 @@ type GroupScore struct {
 
 // A PairedAnswers compares answers under load with answers to the same prompts sent alone.
 type PairedAnswers struct {
-	Prompts int          `json:"prompts"` // answered alone, alone again and under load
+	Prompts int          `json:"prompts"` // different prompts, answered alone, alone again and under load
 	Levels  int          `json:"levels"`  // levels compared in this run; p-values are adjusted for them
 	Score   *PairedScore `json:"score,omitempty"`
 
-	Changed     int     `json:"changed"`      // answers under load that differ from the first alone
-	Floor       int     `json:"floor"`        // second answers alone that differ from the first
-	OnlyLoad    int     `json:"only_load"`    // differ under load, but not alone
-	OnlyAlone   int     `json:"only_alone"`   // differ alone, but not under load
-	ChangedP    float64 `json:"changed_p"`    // one-sided, McNemar
-	Broken      int     `json:"broken"`       // answers with a finding of the checks under load, and none alone
-	Early       int     `json:"early"`        // of Long: differ in the first three words
-	Long        int     `json:"long"`         // of OnlyLoad: answers long enough to tell
-	EarlyP      float64 `json:"early_p"`      // one-sided, against differences spread over the answers
-	First       []int   `json:"first"`        // differences under load, by the position of the first: FirstEdges
-	FirstEdges  []int   `json:"first_edges"`  // lower ends of the ranges of First, in words
-	Detectable  float64 `json:"detectable"`   // loss found with 80 % probability, as a share
-	MoreFlagged int     `json:"more_flagged"` // findings of the checks under load minus alone
-	Verdict     Answer  `json:"verdict"`      // of this level
-	Examples    []Pair  `json:"examples,omitempty"`
-	Cached      bool    `json:"cached_prompts"` // the prompts were sent before, so a prefix cache may have them
+	Changed    int     `json:"changed"`     // answers under load that differ from the first alone
+	Floor      int     `json:"floor"`       // second answers alone that differ from the first
+	OnlyLoad   int     `json:"only_load"`   // differ under load, but not alone
+	OnlyAlone  int     `json:"only_alone"`  // differ alone, but not under load
+	ChangedP   float64 `json:"changed_p"`   // one-sided, McNemar
+	Broken     int     `json:"broken"`      // answers with a finding of the checks under load, and none alone
+	Early      int     `json:"early"`       // of Long: differ in the first three words
+	Long       int     `json:"long"`        // of OnlyLoad: answers long enough to tell
+	EarlyP     float64 `json:"early_p"`     // one-sided, against differences spread over the answers
+	First      []int   `json:"first"`       // differences under load, by the position of the first: FirstEdges
+	FirstEdges []int   `json:"first_edges"` // lower ends of the ranges of First, in words
+	Detectable float64 `json:"detectable"`  // loss found with 80 % probability, as a share
+	Verdict    Answer  `json:"verdict"`     // of this level
+	Examples   []Pair  `json:"examples,omitempty"`
 }
 
 // A PairedScore counts pairs of scores.
@@ -139,11 +137,19 @@ func (p *PairedAnswers) short(where string) string {
 		text += fmt.Sprintf(" in %d of %d prompts that were answered well alone", p.Broken, p.Prompts)
 	case p.Verdict == AsUnloaded && s != nil:
 		text += ", with a loss of " + s.words()
+		if s.Range.High < 0 {
+			text = "not worse, with a gain of " + (&PairedScore{Loss: -s.Loss, Range: Limits{Low: -s.Range.High, High: -s.Range.Low}}).words()
+		}
+	case p.Verdict == CannotTell && s != nil && s.RightAlone() == 0:
+		text += ", because no answer is right alone"
 	case p.Verdict == CannotTell && s != nil:
 		text += fmt.Sprintf(", because %d prompts leave a loss of %s possible", p.Prompts, s.words())
 	}
 	return text + where
 }
+
+// RightAlone returns the number of prompts answered rightly alone.
+func (s *PairedScore) RightAlone() int { return s.Both + s.Lost }
 
 // words returns the loss with its interval.
 func (s *PairedScore) words() string {

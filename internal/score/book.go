@@ -2,6 +2,8 @@ package score
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/json"
 	"maps"
 	"slices"
 	"sync"
@@ -50,7 +52,7 @@ type kept struct {
 	counted       bool // output is a count of the server
 	text          bool // the text was kept
 	failed        bool
-	flagged       bool // a check found something
+	broken        bool // a check of this answer found something
 	labels        tacho.Labels
 
 	result Result // if it was scored
@@ -77,7 +79,7 @@ func (b *Book) Add(r *tacho.Record) {
 	}
 	if r.OK() {
 		size := len(r.Text)
-		if (b.Whole || b.bytes+size <= maxBytes) && (size > 0 || r.Output == 0 || len(r.Events) == 0) {
+		if (b.Whole || b.bytes+size <= maxBytes) && (size > 0 || r.Output == 0 || len(r.Events) == 0 || r.Output == 1 && (b.Text || b.Whole)) {
 			b.bytes += size
 			k.Text, k.Content, k.Calls, k.text = r.Text, r.Answer, r.Calls, true
 		}
@@ -115,6 +117,19 @@ func (b *Book) request(k key, sessions map[uint64]*tacho.Session) *tacho.Request
 		return nil
 	}
 	return &s.Turns[k.turn].Request
+}
+
+// prompt identifies the prompt of an answer, with the earlier prompts of its session.
+func (b *Book) prompt(k key, sessions map[uint64]*tacho.Session) (sum [sha256.Size]byte, known bool) {
+	if b.request(k, sessions) == nil {
+		return sum, false
+	}
+	var all []any
+	for _, t := range sessions[k.session].Turns[:k.turn+1] {
+		all = append(all, t.Request.Input, t.Request.Extra, t.Request.Reference)
+	}
+	text, err := json.Marshal(all)
+	return sha256.Sum256(text), err == nil
 }
 
 // score scores all answers, or returns nil if no request has a scorer.

@@ -42,6 +42,10 @@ func TestChecks(t *testing.T) {
 		change(reply(17, "counted by events"), func(r *tacho.Record) { r.Output, r.OutputFrom = 60, tacho.FromEvents }),
 		change(reply(18, strings.Repeat("la ", 200)), func(r *tacho.Record) { r.Exact = true }), // loops are normal if the end is ignored
 		reply(19, prompt.Turns[0].Request.Input.Text+" Yes."),
+		change(reply(21, ""), func(r *tacho.Record) { r.Output, r.Events = 1, make(tacho.Events, 1) }), // the token that ends
+		change(reply(22, "x"), func(r *tacho.Record) { // cut, not broken
+			r.Finish, r.Output, r.Calls = "length", 50, []tacho.FunctionCall{{Name: "known", Arguments: `{"a":`}}
+		}),
 		change(reply(20, ""), func(r *tacho.Record) { r.Events = make(tacho.Events, 3) }), // the text was not kept
 	}
 	b := &Book{Text: true, Source: questions{func(uint64) string { return "" }}}
@@ -52,7 +56,7 @@ func TestChecks(t *testing.T) {
 	want := []metric.AnswerFinding{
 		{Kind: noFinish, Count: 1, Session: 12},
 		{Kind: duplicate, Count: 2, Session: 6},
-		{Kind: "empty with finish reason stop", Count: 1, Session: 2},
+		{Kind: "empty with finish reason stop", Count: 2, Session: 2},
 		{Kind: "with invalid UTF-8 or replacement characters", Count: 2, Session: 4},
 		{Kind: "with control characters", Count: 1, Session: 3},
 		{Kind: "ended by length before the requested length", Count: 1, Session: 10},
@@ -65,7 +69,7 @@ func TestChecks(t *testing.T) {
 	if diff := cmp.Diff(want, got.Findings, cmp.AllowUnexported(metric.AnswerFinding{})); diff != "" {
 		t.Error(diff)
 	}
-	if got.Checked != 18 || got.Unchecked != 1 || got.Flagged != 14 {
+	if got.Checked != 20 || got.Unchecked != 1 || got.Flagged != 15 {
 		t.Errorf("checked %d, not checked %d, flagged %d", got.Checked, got.Unchecked, got.Flagged)
 	}
 }
@@ -109,5 +113,19 @@ func TestBookIsBounded(t *testing.T) {
 	}
 	if got := b.Judge(); got.Checked != 64 || got.Unchecked != 36 {
 		t.Errorf("%d checked, %d not", got.Checked, got.Unchecked)
+	}
+}
+
+// Expressions, schemas and answers from outside do not stop a run.
+func TestScorersAreBounded(t *testing.T) {
+	q := &tacho.Request{Reference: "(x?y?a?){300}((a+)+)+$"}
+	if got := matchesRegex(&Answer{Content: strings.Repeat("aax ", 1<<20)}, q); got.Mark != LeftOut {
+		t.Errorf("a slow expression is %+v", got)
+	}
+	if got := matchesRegex(&Answer{Content: strings.Repeat("a", 1<<20)}, &tacho.Request{Reference: "a$"}); got.Mark != Right {
+		t.Errorf("a fast expression is %+v", got)
+	}
+	if !tooDeep([]byte(`["` + strings.Repeat("]", 1000) + `",` + strings.Repeat("[", 500))) {
+		t.Error("brackets in a text hide levels")
 	}
 }

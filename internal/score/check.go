@@ -37,7 +37,7 @@ var checks = []check{
 	{kind: "in a loop", text: true, real: true, found: func(k *kept, _ *tacho.Request) bool { return loops(k.Text) }},
 	{kind: "with tool arguments that are not JSON", text: true, found: func(k *kept, _ *tacho.Request) bool {
 		for _, c := range k.Calls {
-			if c.Arguments != "" && !json.Valid([]byte(c.Arguments)) {
+			if c.Arguments != "" && k.Finish != "length" && !json.Valid([]byte(c.Arguments)) {
 				return true
 			}
 		}
@@ -73,10 +73,11 @@ func (b *Book) check() *metric.Answers {
 		if finished && k.Finish == "" {
 			found = append(found, noFinish)
 		}
+		k.broken = len(found) > 0 // equal answers depend on the number of prompts, which differs alone
 		if equal[k.key] {
 			found = append(found, duplicate)
 		}
-		if k.flagged = len(found) > 0; k.flagged {
+		if len(found) > 0 {
 			out.Flagged++
 		}
 		for _, kind := range found {

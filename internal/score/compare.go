@@ -1,9 +1,11 @@
 package score
 
 import (
+	"crypto/sha256"
 	"slices"
 	"strings"
 
+	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/metric"
 	"github.com/tacho-bench/tacho/stat"
 )
@@ -66,18 +68,27 @@ func (b *Baseline) Compare(load *Book, levels int) *metric.PairedAnswers {
 	out := &metric.PairedAnswers{Levels: max(levels, 1), First: make([]int, len(firstEdges)), FirstEdges: firstEdges}
 	var scores, alone, changed, broken stat.Paired
 	var expected float64
+	counted, sessions, parted := map[[sha256.Size]byte]bool{}, map[uint64]*tacho.Session{}, map[uint64]bool{}
 	for i := range load.kept {
 		under := &load.kept[i]
 		first, second := b.byKey[0][under.key], b.byKey[1][under.key]
-		if first == nil || second == nil || !first.text || !second.text || !under.text {
+		if first == nil || second == nil || !first.text || !second.text || !under.text || parted[under.session] {
 			continue
+		}
+		// Later prompts of a conversation contain this answer.
+		parted[under.session] = !same(first, under) || !same(first, second)
+		if prompt, known := load.prompt(under.key, sessions); known {
+			if counted[prompt] {
+				continue // the same prompt again tells nothing new
+			}
+			counted[prompt] = true
 		}
 		out.Prompts++
 		if under.scored && first.scored && second.scored && under.result.Mark != LeftOut {
 			pair(&scores, first.result.Mark == Right, under.result.Mark == Right)
 			pair(&alone, first.result.Mark == Right, second.result.Mark == Right)
 		}
-		pair(&broken, !first.flagged, !under.flagged)
+		pair(&broken, !first.broken, !under.broken)
 		differs, differed := !same(first, under), !same(first, second)
 		pair(&changed, !differs, !differed) // "lost" has changed alone only
 		if differed {
@@ -159,7 +170,7 @@ func verdict(p *metric.PairedAnswers, changed, broken *stat.Paired) metric.Answe
 		return metric.BrokenAnswer
 	case more && p.EarlyP*levels < mixedAlpha:
 		return metric.MixedAnswer
-	case p.Score != nil && p.Score.Range.High < margin:
+	case p.Score != nil && p.Score.Range.High < margin && p.Score.RightAlone() > 0:
 		return metric.AsUnloaded
 	case p.Score != nil:
 		return metric.CannotTell

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tacho-bench/tacho"
 	"github.com/tacho-bench/tacho/metric"
 )
 
@@ -122,3 +123,53 @@ func TestCompare(t *testing.T) {
 		t.Error("Has is wrong about the sessions sent alone")
 	}
 }
+
+// Equal answers depend on the number of prompts, which is larger under load, so they are no sign of a fault. Equal prompts
+// count once, and so do answers until a conversation differs. A score of 0 alone cannot become worse.
+func TestComparesOnlyWhatCanBeCompared(t *testing.T) {
+	compare := func(source tacho.Source, alone, load func(i uint64) string, prompts, all uint64) *metric.PairedAnswers {
+		pass := func(n uint64, text func(i uint64) string) *Book {
+			b := &Book{Whole: true, Text: true, Source: source}
+			for i := range n {
+				b.Add(reply(i, text(i)))
+			}
+			b.Judge()
+			return b
+		}
+		base := &Baseline{First: pass(prompts, alone), Second: pass(prompts, alone)}
+		return base.Compare(pass(all, load), 1)
+	}
+	canned := func(i uint64) string { return fmt.Sprint(strings.Repeat("the same long answer ", 5), i%50) }
+	numbered := questions{func(uint64) string { return "" }}
+	if p := compare(numbered, canned, canned, 50, 1000); p.Broken != 0 || p.Prompts != 50 || p.Verdict.Bad() {
+		t.Errorf("the same answers to more prompts: %+v", *p)
+	}
+	one, _ := numbered.Session(0)
+	if p := compare(always{one}, canned, canned, 200, 200); p.Prompts != 1 || p.Verdict != metric.CannotTell {
+		t.Errorf("one prompt, 200 times: %+v", *p)
+	}
+	wrong := func(uint64) string { return "#### 1" }
+	p := compare(questions{func(uint64) string { return "2" }}, wrong, wrong, 500, 500)
+	if p.Verdict != metric.CannotTell || !strings.Contains(p.Words(""), "no answer is right alone") {
+		t.Errorf("wrong answers alone: %s", p.Words(""))
+	}
+	base := &Baseline{First: &Book{Whole: true}, Second: &Book{Whole: true}}
+	load := &Book{Whole: true}
+	for turn, under := range []string{"same", "other", "differs because of the turn before"} {
+		for _, b := range []*Book{base.First, base.Second, load} {
+			r := reply(1, "same")
+			if r.Turn = turn; b == load {
+				r.Text = under
+			}
+			b.Add(r)
+		}
+	}
+	if p := base.Compare(load, 1); p.Prompts != 2 || p.Changed != 1 {
+		t.Errorf("a conversation that differs from its second turn on: %+v", *p)
+	}
+}
+
+// always is a source with one session.
+type always struct{ session tacho.Session }
+
+func (a always) Session(uint64) (tacho.Session, error) { return a.session, nil }

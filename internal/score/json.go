@@ -49,6 +49,7 @@ func validSchema(a *Answer, q *tacho.Request) Result {
 		}
 		return r
 	case <-time.After(schemaTimeout):
+		schemas.drop(schemaText(q))
 		return Result{Mark: LeftOut, Why: "the validation takes too long"}
 	}
 }
@@ -103,7 +104,7 @@ func tooDeep(text []byte) bool {
 				return true
 			}
 		case '}', ']':
-			depth--
+			depth = max(depth-1, 0) // a bracket in a text closes nothing
 		}
 	}
 	return false
@@ -165,6 +166,13 @@ func (c *schemaCache) of(text string) (*jsonschema.Schema, error) {
 	schema, err := compile(text)
 	c.all[text] = compiled{schema, err}
 	return schema, err
+}
+
+// drop leaves out the other answers for a schema that takes too long.
+func (c *schemaCache) drop(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all[text] = compiled{err: errors.New("the validation takes too long")}
 }
 
 // compile compiles a schema of Draft 2020-12 with format checks. It loads no other documents.

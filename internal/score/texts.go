@@ -2,6 +2,7 @@ package score
 
 import (
 	"regexp"
+	"regexp/syntax"
 	"strings"
 
 	"github.com/tacho-bench/tacho"
@@ -47,5 +48,25 @@ func matchesRegex(a *Answer, q *tacho.Request) Result {
 	if err != nil {
 		return Result{Mark: LeftOut, Why: "the reference is no regular expression"}
 	}
+	if instructions(q.Reference)*len(a.Content) > maxMatch {
+		return Result{Mark: LeftOut, Why: "the match takes too long"}
+	}
 	return markOf(re.MatchString(a.Content))
+}
+
+// maxMatch bounds the time of a match: the instructions of a regular expression, times the bytes of the answer. At most
+// all instructions run at each byte.
+const maxMatch = 100_000_000
+
+// instructions returns the size of a valid regular expression.
+func instructions(expression string) int {
+	parsed, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		return 0
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return 0
+	}
+	return len(program.Inst)
 }

@@ -42,8 +42,12 @@ func answersOf(levels []outcome.Level) *Answers {
 		out.Verdict, out.Level = paired(&levels[at]).Verdict, NameOf(&levels[at])
 	} else if at = slices.IndexFunc(levels, func(l outcome.Level) bool { return scoreOf(&l) != nil }); at >= 0 {
 		s := scoreOf(&levels[at])
-		out.Text = append(out.Text, fmt.Sprintf("Answers: score %s (%s to %s) by %s%s.",
-			metric.Percent(*s.Share), metric.Percent(s.Interval.Low), metric.Percent(s.Interval.High), s.Scorer, named(levels, at)))
+		text := fmt.Sprintf("Answers: score %s (%s to %s) by %s%s", metric.Percent(*s.Share), metric.Percent(s.Interval.Low),
+			metric.Percent(s.Interval.High), s.Scorer, named(levels, at))
+		if left := s.NoAnswer + s.LeftOut; left > 0 {
+			text += fmt.Sprintf("; %d of %d answers could not be scored", left, left+s.Right+s.Wrong)
+		}
+		out.Text = append(out.Text, text+".")
 	}
 	if at >= 0 && scoreOf(&levels[at]) != nil {
 		out.Score = scoreOf(&levels[at]).Share
