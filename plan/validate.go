@@ -204,6 +204,9 @@ func (p *Plan) validateDataset() error {
 	if err == nil && p.ProbeRate > 0 && !k.Takes.Text {
 		return fmt.Errorf("--probe-request-rate: probes are text, which %s does not accept; remove the option", p.Backend)
 	}
+	if err == nil && p.JudgesAnswers() && k.Pools {
+		return fmt.Errorf("--score and --check-answers read texts, which %s does not answer with: remove the option", p.Backend)
+	}
 	if err == nil && p.RandomBatchSize > 1 && !k.Pools {
 		return fmt.Errorf("--random-batch-size %d: %s accepts one prompt per request; use an embeddings backend", p.RandomBatchSize, p.Backend)
 	}

@@ -137,7 +137,7 @@ func (b *Book) score() *metric.Score {
 	out := &metric.Score{}
 	why, groups := map[string]int{}, map[string]*metric.GroupScore{}
 	sessions := map[uint64]*tacho.Session{}
-	names := map[string]bool{}
+	names, found := map[string]bool{}, false
 	for i := range b.kept {
 		k := &b.kept[i]
 		q := b.request(k.key, sessions)
@@ -148,11 +148,14 @@ func (b *Book) score() *metric.Score {
 		if scorer == nil || k.failed && scorer.Missing != Wrong {
 			continue
 		}
-		names[scorer.Name] = true
 		k.result, k.scored = k.scoreBy(scorer, q), true
+		found = true
+		if k.result.Mark != LeftOut { // a name that is not known scores nothing
+			names[scorer.Name] = true
+		}
 		count(out, k, why, groups)
 	}
-	if len(names) == 0 {
+	if !found {
 		return nil
 	}
 	out.Scorer = joined(names)

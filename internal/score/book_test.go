@@ -104,6 +104,28 @@ func TestScoreOfALevel(t *testing.T) {
 	}
 }
 
+// A scorer that is not known scores nothing, and is not named beside the others.
+func TestUnknownScorer(t *testing.T) {
+	known, _ := questions{func(uint64) string { return "1" }}.Session(0)
+	b := &Book{Source: mixed{known}}
+	b.Add(reply(0, "#### 1"))
+	b.Add(reply(1, "#### 1"))
+	if got := b.Judge().Score; got.Scorer != "gsm8k-strict" || got.Right != 1 || got.LeftOut != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// mixed is a source whose odd sessions have an unknown scorer.
+type mixed struct{ session tacho.Session }
+
+func (m mixed) Session(i uint64) (tacho.Session, error) {
+	t := m.session.Turns[0]
+	if i%2 == 1 {
+		t.Request.Scorer = "unknown"
+	}
+	return tacho.Session{ID: i, Turns: []tacho.Turn{t}}, nil
+}
+
 // A book that is not Whole has a bound, and says what it left out.
 func TestBookIsBounded(t *testing.T) {
 	b := &Book{}
