@@ -104,11 +104,10 @@ func (s *Intervals) Quantile(q float64) Interval {
 		return s.Mean
 	}
 	n, tail, e := float64(s.series.N()), min(q, 1-q), s.exceed(q)
-	alike, enough := max(n/max(s.Mean.Effective, 1), 1), true
+	alike := max(n/max(s.Mean.Effective, 1), 1)
+	enough := s.Mean.Effective*tail >= minTail*min(alike, maxTailFactor)
 	if s.load.long {
 		alike, enough = max(n/max(e.effective, 1), 1), s.load.memories*tail >= 1
-	} else {
-		enough = s.Mean.Effective*tail >= minTail*min(alike, maxTailFactor)
 	}
 	out := unbounded(min(e.effective, n), "")
 	if !enough || e.effective*tail < minTail {
