@@ -150,4 +150,12 @@ func TestScorersAreBounded(t *testing.T) {
 	if !tooDeep([]byte(`["` + strings.Repeat("]", 1000) + `",` + strings.Repeat("[", 500))) {
 		t.Error("brackets in a text hide levels")
 	}
+	q.Reference = `{"type": "object"}`
+	if got := validSchema(&Answer{Content: "{}"}, q); got.Mark != Right {
+		t.Errorf("a fast schema is %+v", got)
+	}
+	schemas.drop(q.Reference) // as after a timeout
+	if got := validSchema(&Answer{Content: "{}"}, q); got.Mark != LeftOut || got.Why != "the validation takes too long" {
+		t.Errorf("a schema that took too long is %+v", got)
+	}
 }

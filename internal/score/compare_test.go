@@ -153,6 +153,12 @@ func TestComparesOnlyWhatCanBeCompared(t *testing.T) {
 	if p.Verdict != metric.CannotTell || !strings.Contains(p.Words(""), "no answer is right alone") {
 		t.Errorf("wrong answers alone: %s", p.Words(""))
 	}
+	right := func(uint64) string { return "#### 2" }
+	sometimes := func(i uint64) string { return fmt.Sprint("#### ", 1+min(i%5, 1)) }
+	p = compare(questions{func(uint64) string { return "2" }}, sometimes, right, 500, 500)
+	if p.Verdict != metric.AsUnloaded || !strings.HasPrefix(p.Words(""), "not worse, with a gain of 20 points (16.") {
+		t.Errorf("better answers under load: %s", p.Words(""))
+	}
 	base := &Baseline{First: &Book{Whole: true}, Second: &Book{Whole: true}}
 	load := &Book{Whole: true}
 	for turn, under := range []string{"same", "other", "differs because of the turn before"} {
