@@ -138,7 +138,8 @@ func (p *PairedAnswers) short(where string) string {
 	case p.Verdict == AsUnloaded && s != nil:
 		text += ", with a loss of " + s.words()
 		if s.Range.High < 0 {
-			text = "not worse, with a gain of " + (&PairedScore{Loss: -s.Loss, Range: Limits{Low: -s.Range.High, High: -s.Range.Low}}).words()
+			gain := PairedScore{Loss: -s.Loss, Range: Limits{Low: -s.Range.High, High: -s.Range.Low}}
+			text = "not worse, with a gain of " + gain.words()
 		}
 	case p.Verdict == CannotTell && s != nil && s.RightAlone() == 0:
 		text += ", because no answer is right alone"

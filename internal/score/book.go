@@ -79,7 +79,8 @@ func (b *Book) Add(r *tacho.Record) {
 	}
 	if r.OK() {
 		size := len(r.Text)
-		if (b.Whole || b.bytes+size <= maxBytes) && (size > 0 || r.Output == 0 || len(r.Events) == 0 || r.Output == 1 && (b.Text || b.Whole)) {
+		empty := r.Output == 0 || len(r.Events) == 0 || r.Output == 1 && (b.Text || b.Whole) // not a text that was not kept
+		if (b.Whole || b.bytes+size <= maxBytes) && (size > 0 || empty) {
 			b.bytes += size
 			k.Text, k.Content, k.Calls, k.text = r.Text, r.Answer, r.Calls, true
 		}
