@@ -266,6 +266,9 @@ const (
 	overrunShare = 0.2
 	// overrunShareAtEnd is the same for a probe with all of its requests.
 	overrunShareAtEnd = 0.05
+	// overloadDoubt is the ratio of the times in which a server kept up with a load, or a higher
+	// one, and in which it did not, from which on the overload was random variation.
+	overloadDoubt = 3
 	// keptUpShare is the served share of the arrivals in the last third
 	// of any probe if it keeps up.
 	keptUpShare = 0.7

@@ -174,6 +174,9 @@ func (s *Search) heldBelow(load float64) (held bool) {
 		if r.Verdict == Void || !r.Alone && r.Load >= load {
 			continue
 		}
+		if r.Verdict == Overrun && !s.overloaded(r) {
+			continue
+		}
 		if r.Verdict.Missed() {
 			return false
 		}

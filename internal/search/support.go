@@ -42,7 +42,7 @@ func (s *Search) pValues(low, high float64) (holds, misses float64) {
 			if !r.usable() || r.Effort.Scout || r.Load < low || r.Load > high {
 				continue
 			}
-			if r.Verdict == Overrun {
+			if s.overloaded(r) {
 				holds = 0
 			}
 			all = all.plus(g, r.Goals[i])
@@ -95,7 +95,7 @@ func (s *Search) missedBelow(load float64) bool {
 
 // significant reports whether random variation hardly explains the misses of a probe.
 func (s *Search) significant(r Result) bool {
-	if r.Verdict == Overrun {
+	if s.overloaded(r) {
 		return true
 	}
 	for i, g := range s.Goals {
@@ -104,6 +104,18 @@ func (s *Search) significant(r Result) bool {
 		}
 	}
 	return false
+}
+
+// overloaded reports whether a probe was overloaded, and not by random variation: the server did not keep up with this
+// and higher loads for overloadDoubt times as long.
+func (s *Search) overloaded(r Result) bool {
+	kept := time.Duration(0)
+	for _, o := range s.Results {
+		if o.usable() && !o.Effort.Scout && o.Load >= r.Load && !o.Verdict.Missed() {
+			kept += o.Took
+		}
+	}
+	return r.Verdict == Overrun && kept < overloadDoubt*r.Took
 }
 
 // observedLong reports whether the loads between two were observed for long enough to

@@ -148,3 +148,25 @@ func TestGoodputGoal(t *testing.T) {
 		}
 	}
 }
+
+// An overload is random variation if the server kept up with the load, or a higher one, for three times as long.
+func TestOverloadMayBeRandom(t *testing.T) {
+	goal, err := ParseSLO("ttft:p90<400ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	holding := Evidence{Count: 1000, EffectiveSize: 500, Share: 0.05, Misses: 25}
+	probe := func(load float64, took time.Duration, v Verdict) Result {
+		return Result{Probe: Probe{Load: load, Effort: Effort{Full: true}}, Verdict: v, Took: took, Goals: []Evidence{holding}}
+	}
+	s := &Search{Kind: Rate, Goals: goal, Within: defaultWithin, Budget: 4 * time.Minute, Results: []Result{
+		probe(30, 10*time.Second, Overrun), probe(32, 25*time.Second, Undecided), probe(32, 25*time.Second, Holds),
+	}}
+	if load := s.holdsBelow(32, decideAlpha); load != 32 {
+		t.Errorf("%v req/s holds after 50 s without overload, want 32", load)
+	}
+	s.Results[0].Took = 20 * time.Second
+	if load := s.holdsBelow(32, decideAlpha); load != 0 {
+		t.Errorf("%v req/s holds although 30 req/s was overloaded", load)
+	}
+}

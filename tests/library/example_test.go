@@ -43,5 +43,5 @@ func Example_find() {
 		log.Fatal(err)
 	}
 	fmt.Printf("%.0f requests/s, decided: %v\n", limit.Load, limit.Decided)
-	// Output: 153 requests/s, decided: true
+	// Output: 147 requests/s, decided: true
 }
