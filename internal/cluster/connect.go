@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -42,6 +43,8 @@ func (a *Access) Authenticated() bool { return cmp.Or(a.Creds, a.NKey, a.Token, 
 // errNoServer means that no NATS server is listening, possibly not yet.
 var errNoServer = errors.New("no NATS server answers")
 
+var schemes = regexp.MustCompile(`[A-Za-z0-9+.-]*://`)
+
 var userInfo = regexp.MustCompile(`//[^/,]*@`)
 
 // redacted returns the address without passwords.
@@ -74,6 +77,11 @@ func (a *Access) connect() (*nats.Conn, error) {
 	plain, pin, err := a.pin()
 	if err != nil {
 		return nil, err
+	}
+	for _, scheme := range schemes.FindAllString(plain, -1) {
+		if !slices.Contains([]string{"nats://", "tls://", "ws://", "wss://"}, scheme) {
+			return nil, fmt.Errorf("%s is not an address of a NATS server: write nats://host:4222, or tls://host:4222", a.redacted())
+		}
 	}
 	switch {
 	case pin != "": // embedded server of a coordinator
