@@ -3,8 +3,7 @@ package search
 import "time"
 
 // Most values of this file were tuned by hand on the servers of internal/truth. The
-// comments give the purpose of a value. docs/find-method.md lists the measured effect of
-// some of them, changed one at a time.
+// comments give the purpose of a value. docs/find-method.md lists the most important ones.
 
 // defaultWithin is the default of Search.Within: 5 % between two named loads.
 const defaultWithin = 0.05
